@@ -99,12 +99,18 @@ class DeviceFacts(Frozen, frozen=True):
 
 
 def part_held(refusal: str) -> tuple[int, float] | None:
-    """(rank, the fraction of its part that its device holds); None for other lines."""
+    """(rank, the fraction of its part that its device holds); None for other lines.
+
+    Also None if the device holds next to nothing.
+    """
     found = re.search(r"device of rank (\d+): .*, room for (\d+) of its (\d+) cells", refusal)
-    return (int(found[1]), int(found[2]) / int(found[3])) if found else None
+    if not found or int(found[2]) < FEW_CELLS:
+        return None
+    return int(found[1]), int(found[2]) / int(found[3])
 
 
 USABLE, FULL = 0.9, 0.95  # of a device's memory; its driver needs some
+FEW_CELLS = 10  # smaller parts miss their shares by far
 VECTORS = 12  # of a rank on a device, at most: those of CG and its preconditioner
 
 

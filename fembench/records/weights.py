@@ -31,6 +31,7 @@ class RankShare(Frozen, frozen=True):
     low: float | None = None  # 95 % interval; None: too few samples, or a rule that gives none
     high: float | None = None
     cost: float = 0.0  # computing per cell, in seconds or relative; 0: unknown
+    device: str = ""  # what the rank computed on: "cpu", or a kind of device; "": not recorded
 
 
 class Weights(Frozen, frozen=True):

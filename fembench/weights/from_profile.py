@@ -35,7 +35,7 @@ from fembench.records.record import bytes_on_device, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
-from fembench.weights.make import Shares, line_shares, rank_share
+from fembench.weights.make import Shares, line_shares, notes_on_left_out, rank_share
 from fembench.weights.stale import disturbance
 
 ITERATIONS = 100  # of CG, per assembly
@@ -75,13 +75,14 @@ def by_profile(
         created=now_utc(),
         measured=profile.created,
         source=(source,),
-        ranks=tuple(map(rank_share, hosts, *found)),
+        ranks=tuple(map(rank_share, hosts, found.shares, found.intervals, found.cost, profile.devices)),
         storage=storage,
         synthetic=profile.environment.synthetic,
         notes=(
             f"time of {plural(iterations, 'iteration')}: {mix}",
             f"speeds at {size} cells per rank",
             *_note_on_devices(profile, cells),
+            *notes_on_left_out(found, profile.environment.devices),
             *filter(None, [disturbance([profile.environment])]),
         ),
     )

@@ -31,7 +31,7 @@ from fembench.partition.shares import normalise
 from fembench.records.binding import OVERSUBSCRIBED, oversubscribed, sharing_device
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
-from fembench.records.record import Record, now_utc
+from fembench.records.record import DeviceFacts, Record, now_utc
 from fembench.records.verdict import short
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
@@ -50,6 +50,7 @@ class Shares(NamedTuple):
     shares: tuple[float, ...]  # sum to 1
     intervals: tuple[Interval | None, ...]
     cost: tuple[float, ...]  # seconds per cell; relative if only ratios of speeds are known
+    left_out: tuple[int, ...] = ()  # ranks whose fixed time alone takes longer than the rest: one cell each
 
 
 class EqualFinish(NamedTuple):
@@ -196,6 +197,7 @@ def _of_devices(records: Sequence[Record]) -> Weights:
         f"rank {p}: {devices[p].name} has memory for {most[p]:.0f} cells; the others take the rest"
         for p in held
     ]
+    notes += notes_on_left_out(found, devices)
     return _weights(records, "time", seen[0].hosts, found, notes=tuple(notes))
 
 
@@ -207,23 +209,35 @@ def line_shares(
     A device's seconds are a line through its runs, C_p + c_p N_p, neither of them
     negative; through the origin if all its parts had one size. The cost of a rank on
     cores is that of runs with parts as in the last. Each set gives one vector of shares, as
-    in `time_shares`; no rank gets more than its `most` cells, nor less than one.
+    in `time_shares`; no rank gets more than its `most` cells, nor less than one, which
+    has no interval.
     """
-    rows, costs = [], []
+    rows, costs, late = [], [], []
     near = np.abs(cells - cells[-1]) <= SAME_SIZE * cells[-1]
     cost = np.nanmedian(np.where(near, compute / cells, np.nan), axis=0)  # (n_sets, P)
     for k, c in enumerate(cost):
         C = np.zeros(len(c))
         for p in np.flatnonzero(on_device):
             C[p], c[p] = _line(cells[:, k, p], compute[:, k, p])
-        N = np.maximum(equal_finish(c, C, n_cells, most)[0], 1.0)
+        N = equal_finish(c, C, n_cells, most)[0]
+        late.append((C > 0) & (N < 1))
+        N = np.maximum(N, 1.0)
         rows.append(N / N.sum())
         costs.append(c + C / N)
+    left_out = tuple(np.flatnonzero(np.mean(late, axis=0) > 0.5).tolist())
+    ends = share_intervals(rows)
     return Shares(
         normalise(np.median(rows, axis=0).tolist()),
-        share_intervals(rows),
+        tuple(None if p in left_out else one for p, one in enumerate(ends)),
         tuple(np.median(costs, axis=0).tolist()),
+        left_out,
     )
+
+
+def notes_on_left_out(found: Shares, devices: Sequence[DeviceFacts]) -> list[str]:
+    """What to do about ranks that get one cell, a line each."""
+    longer = "its fixed time alone is longer than the others take for the whole mesh; it gets one cell"
+    return [f"leave rank {p} ({devices[p].name}) out: {longer}" for p in found.left_out]
 
 
 def _line(x: F64, y: F64) -> tuple[float, float]:
@@ -296,13 +310,14 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
 
 def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weights:
     first = records[0]
+    kinds = first.case.devices if rule != "tasks" else ("",) * len(hosts)
     return Weights(
         schema=WEIGHTS_SCHEMA,
         rule=rule,
         created=now_utc(),
         measured=min(r.created for r in records),
         source=tuple(r.id for r in records),
-        ranks=tuple(map(rank_share, hosts, found.shares, found.intervals, found.cost)),
+        ranks=tuple(map(rank_share, hosts, found.shares, found.intervals, found.cost, kinds)),
         mesh=first.mesh.name,
         mesh_hash=first.mesh.hash,
         storage=first.case.method.storage,
@@ -343,10 +358,10 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
     return (f"PROVISIONAL{of}: {short(others[0])}{more}; {others[0].note or 'see `fembench check`'}",)
 
 
-def rank_share(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:
+def rank_share(host: str, share: float, interval: Interval | None, cost: float, device: str) -> RankShare:
     """One rank of the weights."""
     low, high = (interval.low, interval.high) if interval else (None, None)
-    return RankShare(host=host, share=share, low=low, high=high, cost=cost)
+    return RankShare(host=host, share=share, low=low, high=high, cost=cost, device=device)
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from fembench.base.errors import InputError, closest
 from fembench.base.progress import progress
 from fembench.base.units import plural
 from fembench.mesh.presets import check_known
+from fembench.methods.lookup import device_text
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.partition.shares import shares_text
 from fembench.records.case import FIELDS, Case, exactly, new_case
@@ -85,6 +86,11 @@ def weighted(case: Case, path: Path | str | None) -> Case:
         raise InputError(
             f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
         )
+    known = [rank.device for rank in weights.ranks]
+    for rank, (theirs, here) in enumerate(zip(known, case.devices)):
+        if theirs not in ("", here):
+            other = f"the weights have {theirs} in its place: expected --device {device_text(known)}"
+            raise InputError(f"{path}: rank {rank} computes on {here}, {other}")
     return case.with_(shares=as_text(weights))
 
 

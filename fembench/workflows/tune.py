@@ -274,7 +274,8 @@ def first_run(equal: Case, run: Runner) -> tuple[Case, Record]:
     """A run with equal shares, or with the most equal ones that the memory of devices holds.
 
     Each run that is refused says how much of its part one device holds. Raises
-    InputError if the devices and cores together cannot hold the mesh.
+    InputError if the devices and cores together cannot hold the mesh, or a device
+    holds next to nothing.
     """
     n = equal.placement.ranks
     case = equal
@@ -282,7 +283,7 @@ def first_run(equal: Case, run: Runner) -> tuple[Case, Record]:
     most = np.full(n, np.inf)
     while True:
         try:
-            return case, run(case, "equal" if case is equal else "as equal as devices hold")
+            record = run(case, "equal" if case is equal else "as equal as devices hold")
         except InputError as error:
             held = part_held(str(error))
             if held is None:
@@ -291,9 +292,12 @@ def first_run(equal: Case, run: Runner) -> tuple[Case, Record]:
             most[rank] = part * shares[rank]
             if most.sum() < 1:
                 raise
+        else:
+            if case is not equal:
+                progress(f"tune: {_unheld(case.placement.shares)}")
+            return case, record
         shares = equal_finish(np.ones(n), np.zeros(n), 1.0, most)[0]
         case = equal.with_(shares=",".join(f"{share:.6g}" for share in shares))
-        progress(f"tune: {_unheld(case.placement.shares)}")
 
 
 def _unheld(shares: str) -> str:

@@ -75,6 +75,10 @@ def test_a_device_gets_the_share_of_its_line_over_the_measured_parts():
         assert found.ranks[0].share == pytest.approx((n - 6e-3 / each) / 2 / n, rel=1e-3)
         assert f"for a mesh of {n} cells: devices by a line of time over cells" in found.notes
     assert "devices are slower on small parts: name the mesh (--mesh)" in by_profile(mixed, "").notes
+    assert [rank.device for rank in found.ranks] == ["gpu", "cpu"]
+    tiny = by_profile(mixed, "", cells=10_000)  # a core computes them in 4 ms
+    assert (tiny.ranks[0].low, tiny.ranks[1].low is None) == (None, False)
+    assert any(note.startswith("leave rank 0 (Some GPU) out: its fixed time") for note in tiny.notes)
     emulated = by_profile(msgspec.structs.replace(mixed, emulate="1,1"), "", cells=100_000)
     assert shares_of(emulated)[0] > 0.49  # as its speed, whatever the start of its kernels takes
     assert not any("line" in note for note in emulated.notes)

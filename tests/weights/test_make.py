@@ -1,13 +1,17 @@
 """Shares by each rule: from times, rates and costs known by hand, and from planted records."""
 
+import json
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_records import CELLS, planted
 
 from fembench.base.errors import InputError
+from fembench.records.case import Case
 from fembench.records.record import DeviceFacts
 from fembench.records.verdict import Verdict
+from fembench.records.weights import as_text, save_weights
 from fembench.weights.make import (
     by_finish,
     by_tasks,
@@ -16,9 +20,11 @@ from fembench.weights.make import (
     equal_finish,
     line_shares,
     natural_tasks,
+    notes_on_left_out,
     tasks_per_host,
     time_shares,
 )
+from fembench.workflows.cases import weighted
 
 SPEEDS = (1.0, 1.0, 0.5, 0.25)
 IDEAL = [s / sum(SPEEDS) for s in SPEEDS]
@@ -133,11 +139,11 @@ def test_no_rank_gets_more_cells_than_it_has_room_for_and_the_others_take_the_re
     assert equal_finish(cost, C, 60, [20.0, 20.0, 20.0])[0] == pytest.approx([20, 20, 20])
 
 
-def times_of_a_device(cells, noise=0.0):
+def times_of_a_device(cells, noise=0.0, start=2.0, each=0.01):
     """(n_runs, n_sets, 2) cells and seconds: a device with 2 s to start, and a core a quarter as fast."""
     rng = np.random.default_rng(1)
     N = np.array([[[n, 1000 - n]] * 6 for n in cells], float)
-    return N, (np.array([2.0, 0.0]) + N * [0.01, 0.04]) * (1 + noise * rng.standard_normal(N.shape))
+    return N, (np.array([start, 0.0]) + N * [each, 0.04]) * (1 + noise * rng.standard_normal(N.shape))
 
 
 def test_the_share_of_a_device_follows_from_its_times_on_parts_of_two_sizes():
@@ -152,6 +158,18 @@ def test_the_share_of_a_device_follows_from_its_times_on_parts_of_two_sizes():
 def test_sizes_that_hardly_differ_say_nothing_of_a_line():
     cells, seconds = times_of_a_device([500, 510], noise=0.002)
     assert line_shares(cells, seconds, [True, False], 1000).shares[0] == pytest.approx(0.74, rel=0.01)
+
+
+def test_a_device_that_starts_longer_than_the_others_compute_gets_one_cell_and_no_interval():
+    """The core takes 40 s for all cells; a start of 39 s leaves some to the device."""
+    gpu = [DeviceFacts("Some GPU"), DeviceFacts()]
+    for start, left_out in ((50.0, (0,)), (39.0, ())):
+        cells, seconds = times_of_a_device([500, 645], 1e-4, start, 0.02)
+        found = line_shares(cells, seconds, [True, False], 1000)
+        assert found.left_out == left_out
+        assert (found.shares[0] < 1.5 / 1000, found.intervals[0] is None) == (bool(left_out),) * 2
+        assert found.intervals[1] is not None
+        assert len(notes_on_left_out(found, gpu)) == len(left_out)
 
 
 def with_devices(record, memory):
@@ -248,3 +266,21 @@ def test_tasks_minimise_the_time_of_the_slowest_host():
         found = tasks_per_host(times, total)
         assert sum(found) == total
         assert max(k * t for k, t in zip(found, times)) == pytest.approx(best)
+
+
+def test_weights_keep_what_each_rank_computed_on_and_fit_no_other_list_of_devices(tmp_path):
+    weights = by_time([with_devices(planted((4, 1), device="opencl,cpu"), 1 << 40)])
+    assert [rank.device for rank in weights.ranks] == ["opencl", "cpu"]
+    file = tmp_path / "w.json"
+    save_weights(weights, file)
+    cores = Case.of(mesh="m1", ranks=2)
+    mixed = cores.with_(device="opencl,cpu")
+    assert weighted(mixed, file).placement.shares == as_text(weights)
+    said = "rank 0 computes on cpu, the weights have opencl in its place: expected --device opencl,cpu"
+    with pytest.raises(InputError, match=said):
+        weighted(cores, file)
+    tree = json.loads(file.read_text())
+    for rank in tree["ranks"]:
+        del rank["device"]  # as older files have it
+    file.write_text(json.dumps(tree))
+    assert weighted(cores, file).placement.shares == as_text(weights)

@@ -11,6 +11,7 @@ from planted_records import lasting
 from planted_tuning import FROZEN, planted
 
 from fembench.base.errors import InputError, RunFailedError
+from fembench.base.progress import telling
 from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.validity import SETS, WARMUPS
@@ -151,6 +152,26 @@ def test_equal_shares_that_devices_cannot_hold_give_way_to_the_most_equal_that_t
 def test_a_mesh_that_all_devices_together_cannot_hold_is_refused_as_the_run_was():
     with pytest.raises(InputError, match="room for 400000 of its 600000 cells"):
         looped(with_room(planted((1, 1)), 0.4, 0.4))
+
+
+def test_a_device_with_room_for_next_to_nothing_is_refused_in_its_own_words():
+    with pytest.raises(InputError, match="room for 9 of its 500000 cells: give it less"):
+        looped(with_room(planted((1, 1)), 9e-6))
+
+
+def test_shares_are_called_the_most_equal_that_fit_once_a_run_has_taken_them():
+    """The device holds less of the part that it then gets than it held of the first."""
+    rooms, lines = iter(["400000 of its 500000", "300000 of its 400000"]), []
+
+    def run(case, word, **where):
+        if room := next(rooms, ""):
+            raise InputError(f"device of rank 0: its part needs 2 GiB, G has 1 GiB, room for {room} cells")
+        return planted((1, 1))(case, word, **where)
+
+    with telling(lines.append):
+        looped(run, rounds=1, pairs=1)
+    (said,) = [line for line in lines if "the most equal that fit" in line]
+    assert said.endswith("runs called equal have shares 0.3 : 0.7, the most equal that fit")
 
 
 def test_a_rank_that_cannot_help_is_to_be_left_out():
@@ -585,6 +606,12 @@ def test_a_choice_that_the_runs_do_not_prove_is_not_made():
     assert advice.kind == "no gain"
     assert "not proven: " in advice.text
     assert "66.7 % less than CPU alone" in advice.text
+
+
+def test_a_device_that_cannot_help_gets_one_cell_and_the_weights_say_to_leave_it_out():
+    weights = mixed(1, 1, 1, start=1.0, pairs=1)[0].rounds[1][1]
+    assert weights.ranks[0].low is None
+    assert any(note.startswith("leave rank 0 (Some GPU) out: its fixed time") for note in weights.notes)
 
 
 def test_a_device_that_is_slow_on_small_parts_gets_the_share_of_its_line():

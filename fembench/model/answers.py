@@ -68,8 +68,8 @@ def bounds_text(runs: Sequence[BoundedRun], synthetic: str = "") -> str:
 
 
 def _terms(form: ClosedForm) -> list[str]:
-    rows = [[name, *_three(term.middle, term)] for name, term in form.terms.items()]
-    return [form.expression, "", table(["term, whole run", "middle", "from", "to"], rows, align="lrrr")]
+    rows = [[name, seconds(term.low), seconds(term.high)] for name, term in form.terms.items()]
+    return [form.expression, "", table(["term, whole run", "from", "to"], rows, align="lrr")]
 
 
 def _three(expected: float, interval: TimeRange) -> list[str]:

@@ -327,7 +327,7 @@ class CaseSynthetic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     emulate: Annotated[
         str,
-        Option("SYNTHETIC: relative speed of each rank, as in 1,1,0.5,0.25", metavar="SPEEDS"),
+        Option("SYNTHETIC: speed of each rank, the fastest being 1, as in 1,1,0.5,0.25", metavar="SPEEDS"),
     ] = ""
     dilate: Annotated[
         float,

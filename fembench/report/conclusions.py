@@ -277,15 +277,20 @@ def _more(by_ranks: dict[int, Result], use: Result) -> str:
     here = "this host" if len(hosts) == 1 else "these hosts"
     if use.ranks < max(by_ranks) or use.record.environment.devices or not cores:
         return ""
-    if use.ranks >= cores:
-        return f"Every core has a rank: more ranks on {here} will not help."
+    threads = use.pool.case.placement.threads
+    used = use.ranks * threads
+    if used >= cores:
+        each = "a rank" if threads == 1 else "a thread"
+        return f"Every core has {each}: more ranks on {here} will not help."
     fewer = [r for n, r in by_ranks.items() if n < use.ranks]
     if _by_memory(use) and fewer and len(hosts) == 1:
         same = _no_more_bandwidth(fewer[-1], use)
         if same:
             return f"More ranks on {here} will not help: {same}."
-    free = plural(cores - use.ranks, "core")
-    more = min(2 * use.ranks, cores)
+    more = min(2 * use.ranks, cores // threads)
+    if more == use.ranks:
+        return ""
+    free = plural(cores - used, "core")
     return f"{free} of {here} had no rank: the same with --ranks {more} shows what more ranks gain."
 
 

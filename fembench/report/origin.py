@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from fembench.base import units
 from fembench.records.compare import cpu_models
-from fembench.records.record import ClockCertificate, HostFacts, Record
+from fembench.records.record import ClockCertificate, DeviceFacts, HostFacts, Record
 from fembench.report.results import kind_difference, kind_letter, kinds_of
 from fembench.report.table import Rows, Table, declared
 from fembench.report.work import cpu_ranges
@@ -208,6 +208,24 @@ def _remark(record: Record, rank: int, users: Counter[tuple[int, int]]) -> str:
     return f"may share CPUs with {units.plural(shared, 'other rank')}"
 
 
+@declared(
+    "devices",
+    "Devices",
+    "What ranks computed on in place of cores. Memory is that of the whole device.",
+    "device; memory_bytes; host; ranks; remarks",
+)
+def devices(records: Iterable[Record]) -> Rows:
+    """Every device on which ranks computed, with their numbers."""
+    found: dict[tuple[str, DeviceFacts], set[int]] = {}
+    for environment in (record.environment for record in records):
+        for rank, key in enumerate(zip(environment.host_of_rank, environment.devices)):
+            found.setdefault(key, set()).add(rank)
+    for (host, one), ranks in found.items():
+        if one.name:
+            said = f"{one.driver}, {one.compiler}"
+            yield one.name, one.memory_bytes, host, cpu_ranges([*ranks]), said
+
+
 def every(records: Sequence[Record]) -> list[Table]:
-    """Hosts, places of ranks, meshes and software."""
-    return [hosts(records), places(records), meshes(records), software(records)]
+    """Hosts, places of ranks, devices, meshes and software."""
+    return [hosts(records), places(records), devices(records), meshes(records), software(records)]

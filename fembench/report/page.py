@@ -52,7 +52,7 @@ SECTIONS = (
     ("Solver", ("residuals",), ("iterations", "levels", "layouts", "threads")),
     ("Partition", (), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
-    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "software")),
+    ("Provenance", (), ("hosts", "rank_places", "devices", "rank_speeds", "meshes", "software")),
 )
 
 

@@ -41,6 +41,7 @@ SCALING = ("speedup_cg", "weak", "speedup_unequal")  # the next ones, if runs ca
 TIMES = ("summary", "communication")  # and else
 LAST = (
     "layouts",
+    "devices",
     "solutions",
     "energy",
     "balance",
@@ -67,6 +68,7 @@ TERMINAL = (  # with --all
     "levels",
     "layouts",
     "threads",
+    "devices",
     "partitions",
     "balance",
     "balance_gain",

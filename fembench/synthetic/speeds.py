@@ -15,6 +15,7 @@ from fembench.records.case_fields import CaseSynthetic
 
 LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of the rehearsal of emulated ranks
 SLOWEST = 1e-6  # a millionth: slower ranks would not end
+AS_IN = "such as 1,1,0.5,0.25, where the fastest rank has 1"
 
 
 class Change(NamedTuple):
@@ -31,13 +32,13 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
     try:
         speeds = tuple(float(word) for word in text.split(","))
     except ValueError:
-        raise InputError(f"emulate '{shown(text)}': expected speeds such as 1,1,0.5,0.25") from None
+        raise InputError(f"emulate '{shown(text)}': expected speeds {AS_IN}") from None
     if len(speeds) != ranks:
         raise InputError(
             f"emulate '{shown(text)}': {plural(len(speeds), 'speed')} for {plural(ranks, 'rank')}"
         )
     if not all(SLOWEST <= s <= 1 for s in speeds):
-        raise InputError(f"emulate '{shown(text)}': expected speeds from {SLOWEST:g} to 1")
+        raise InputError(f"emulate '{shown(text)}': expected speeds from {SLOWEST:g} to 1, {AS_IN}")
     return speeds
 
 

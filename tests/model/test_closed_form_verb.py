@@ -107,6 +107,7 @@ def test_the_verb_answers_with_expression_interval_and_terms(words, answer, outp
     assert "T = max(" in text
     assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     assert "T_core_1" in text
+    assert "middle" not in text  # of an interval: no term is expected there
     (found,), (edited,) = (answer(*words, *more) for more in ((), ("--machines", "fastest")))
     low, high = found["seconds"]
     assert found["assembly"][0] + 50 * found["iteration"][0] == pytest.approx(low)

@@ -9,6 +9,7 @@ from planted_records import nested
 from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
+from fembench.records.record import DeviceFacts
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.slow_hosts import host_times
@@ -130,3 +131,19 @@ def test_ranks_that_may_use_the_same_cpus_say_so_unless_they_are_on_different_ho
     assert {r["remarks"] for r in rows_of([replace(on_hosts(2, 1), environment=apart)], "rank_places")} == {
         ""
     }
+
+
+def test_devices_are_named_with_their_memory_and_ranks_in_what_a_terminal_shows():
+    gpu, core = DeviceFacts("Some GPU", 80 << 30, "CUDA 13.0", "NVRTC 13.0 by CuPy 14.0"), DeviceFacts()
+    one = environment(3, devices=(gpu, core, gpu))
+    made = [make_record(ranks=3, run=k, environment=one) for k in range(2)]
+    (row,) = rows_of(made, "devices")
+    assert row == {
+        "device": "Some GPU",
+        "memory_bytes": 80 << 30,
+        "host": "node8",
+        "ranks": "0 2",
+        "remarks": "CUDA 13.0, NVRTC 13.0 by CuPy 14.0",
+    }
+    assert "\n\nDevices\n\n" in tables.selected(tables.every_table(made))
+    assert "devices" not in {t.name for t in tables.every_table([make_record(ranks=3)])}

@@ -62,3 +62,9 @@ def test_blocks_of_a_hot_spot_cost_more_until_the_next_one():
     assert weights_at(spots, 50, 4) == weights_at(spots, 99, 4) == (1, 1, 2, 1)
     assert weights_at(spots, 100, 4) == (3, 3, 1, 1.5)
     assert parse_hot_spots("", 4) == ()
+
+
+@pytest.mark.parametrize("text", ["4:1", "4,1"])
+def test_speeds_above_1_are_refused_with_what_they_refer_to(text):
+    with pytest.raises(InputError, match=r"such as 1,1,0\.5,0\.25, where the fastest rank has 1"):
+        parse_speeds(text, 2)

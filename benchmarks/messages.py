@@ -9,7 +9,8 @@ host, as in Mendes 2004, 6.1: further messages to a host queue on its link, whic
 The benchmark prints the error of each median, and whether two means of |error| are within the mean limits of
 `study app`: of the time due to messages, which is what the network predicts, 15 %; of the run times, 5 % of
 their computing and 15 % of their messages. The exit status is 1 if one is not, or if a run is INVALID: too
-noisy, or disturbed by other processes. It takes about six minutes.
+noisy, or disturbed by other processes. With fewer cores than hosts, the computing of a fork takes turns with
+other ranks, which may make it INVALID. It takes about fifteen minutes.
 """
 
 import argparse

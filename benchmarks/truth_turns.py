@@ -8,6 +8,7 @@ takes at that moment. The order is reversed in every second turn. Both use the s
 
 import sys
 import time
+from collections.abc import Iterator
 from statistics import median
 
 import msgspec
@@ -47,6 +48,10 @@ class SlownessOfNow(EmulatedSlowness):
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
         return HeardTracer(tracer, self.begin, self.end, self.follow)
+
+    def rehearsals(self, *_: object, **__: object) -> Iterator[int]:
+        """None: nothing is learned."""
+        return iter(())
 
     def end(self, phase: int = TASK, /) -> None:
         if phase in COMPUTE:

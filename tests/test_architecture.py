@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "launch": "base records ranks host",
     "bench": f"{GROUND} ranks device host synthetic solve launch",
     "characterize": f"{GROUND} ranks host synthetic solve launch bench",
-    "peers": f"{GROUND} ranks host solve launch bench",
+    "peers": f"{GROUND} ranks device host solve launch bench",
     "balance": f"{GROUND} ranks host synthetic solve launch bench",
     # office: runs on a laptop, reads records, reasons
     "weights": "base stats records partition",

@@ -6,7 +6,8 @@ There are three ways to time calls:
                 separately, as held back), but their use of caches and memory does
     elapsed     elapsed time, if a rank is held back permanently: by a quota, by a tenant of a lab, or because
                 there are more ranks than cores; or if the system counts processor time in ticks. The rate is
-                then that over the whole visit
+                then that over the whole visit; of calls that follow others, the processor time, stretched
+                as the whole visit is
     stretched   the least processor time that a call of this probe has taken on this host so far, times the
                 emulated factor: what phases of a run last whose times are emulated. Nobody waits meanwhile.
                 Where ranks compute on devices and on cores, computing takes the median over ranks of the
@@ -91,6 +92,8 @@ class Meter:
         self._clock_ns = time.perf_counter_ns if on_device else time.thread_time_ns
         self._kind = "device" if on_device else "cores"
         self._kinds: Sequence[str] = [self._kind]  # of the ranks of this host
+        # whether processor time says what an elapsed time is made of
+        self._charged = way == "elapsed" and not on_device and not counted_in_ticks()
         self._tracer = tracer
         self.way = way
         self.factor = factor
@@ -138,6 +141,8 @@ class Meter:
             if host is not None:
                 self.agree(host)
             return probe.units / self._stretched(probe)
+        if probe.before and self._charged:
+            return probe.units / self._while_held_back(probe, seconds)
         calls = 1 if probe.before else calls  # a batch would be as long as many calls of both
         batches: list[float] = []
         end = time.perf_counter() + seconds
@@ -145,6 +150,21 @@ class Meter:
             batches.append(self._batch_seconds(probe, calls))
         middle = statistics.fmean(batches) if self.way == "elapsed" else statistics.median(batches)
         return calls * probe.units / middle
+
+    def _while_held_back(self, probe: Probe, seconds: float) -> float:
+        """Seconds of a call after another: its processor time, stretched as the whole visit is.
+
+        A quota takes effect where the clock is read, so that the time between two readings would
+        contain what is withheld for the call before.
+        """
+        begin, busy = time.perf_counter(), self._clock_ns()
+        found = [self._timed(probe, 1)]
+        while time.perf_counter() < begin + seconds:
+            found.append(self._timed(probe, 1))
+        whole, busy = time.perf_counter() - begin, self._clock_ns() - busy
+        self._elapsed += whole
+        self._due += busy * 1e-9
+        return statistics.median(used for _, used in found) * whole / (busy * 1e-9)
 
     def _batch_seconds(self, probe: Probe, calls: int) -> float:
         elapsed, used = self._timed(probe, calls)

@@ -1,8 +1,9 @@
 """Solve the same system with other packages, and compare.
 
-Compares with numpy, scipy, PETSc and scikit-fem + pyamg. One system is assembled and
-exported; a package is timed only if its solution agrees (|du|/|u| <= 1e-6). The
-packages take turns. Those that are not installed are listed, with how to install them.
+Compares with numpy, scipy, PETSc and scikit-fem + pyamg; on a GPU with cupyx and with a
+PETSc that has CUDA. One system is assembled and exported; a package is timed only if
+its solution agrees (|du|/|u| <= 1e-6). The packages take turns. Those that are not
+installed are listed, with how to install them.
 `fembench report DIR` shows the result, DIR/peers.json.
 
 Examples:
@@ -22,7 +23,7 @@ OPTIONS = f"""
 mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --ranks N = 1: run fembench and PETSc also on N ranks
 --shares SHARES: target share of each of the N ranks
---only NAME+: own, own-sym, numpy, petsc, petsc-baij, …
+--only NAME+: own, own-sym, own-gpu, numpy, cupyx, petsc, petsc-baij, …
 --precond NAME+: none, jacobi, block-jacobi, gamg, pyamg
 --tolerance NUMBER = 1e-8: stop at this relative, unpreconditioned residual |r|/|f|
 --repetitions N = 5: solves per package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import weakref
 from typing import Any
 
@@ -91,3 +92,31 @@ class CudaRuntime:
 
     def finish(self) -> None:
         self._stream.synchronize()
+
+
+class SparseCG:
+    """CuPy's own conjugate gradients, for comparison: K (n, n) in compressed rows, f and inverse (n,)."""
+
+    def __init__(self, K: Any, f: F64, inverse: F64 | None) -> None:
+        from cupyx.scipy.sparse import csr_matrix
+        from cupyx.scipy.sparse.linalg import LinearOperator, cg
+
+        self.library = f"CuPy {cupy.__version__}"
+        self._cg = cg
+        self._rtol = "rtol" if "rtol" in inspect.signature(cg).parameters else "tol"  # before CuPy 14
+        self._K = csr_matrix(K)
+        self._f = cupy.asarray(f)
+        self._M = None
+        if inverse is not None:
+            there = cupy.asarray(inverse)
+            self._M = LinearOperator(K.shape, matvec=lambda r: there * r, dtype=np.float64)
+        self._finish = cupy.cuda.get_current_stream().synchronize
+        self._finish()
+
+    def solve(self, tolerance: float, limit: int) -> tuple[Any, int]:
+        """(x on the device, iterations) from zero, when the device has finished."""
+        done: list[None] = []
+        stop = {self._rtol: tolerance, "atol": 0.0, "maxiter": limit}
+        x, _ = self._cg(self._K, self._f, M=self._M, callback=lambda _: done.append(None), **stop)
+        self._finish()
+        return x, len(done)

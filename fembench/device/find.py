@@ -22,9 +22,9 @@ def open_device(kind: str, number: int) -> Device:
     gpu: NVIDIA's by CuPy, where it sees one, else GPUs of OpenCL; opencl: all devices of
     OpenCL, processors last. Raises InputError.
     """
-    found, broken = _devices(kind)
-    if not found:
-        raise InputError(f"device '{kind}': {'; '.join(broken) or _nothing(kind)}")
+    if why := lack(kind):
+        raise InputError(f"device '{kind}': {why}")
+    found, _ = _devices(kind)
     said, start = found[number % len(found)]
     try:
         return Device(start(), said)
@@ -40,6 +40,12 @@ def seen() -> dict[DeviceName, str]:
 def unusable() -> list[str]:
     """Why installed libraries cannot be used, a line each."""
     return list(dict.fromkeys(line for kind in KINDS for line in _devices(kind)[1]))
+
+
+def lack(kind: str) -> str:
+    """Why no device of a kind can be used, and what to do; "" if one is there."""
+    found, broken = _devices(kind)
+    return "" if found else "; ".join(broken) or _nothing(kind)
 
 
 def _devices(kind: str) -> tuple[Found, list[str]]:

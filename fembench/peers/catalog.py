@@ -1,7 +1,8 @@
 """Peers: the packages that solve the system, their needs, how to install them.
 
 Parallel peers run on one rank and on the number requested; the others on one. All iterate until
-|r|_2 <= tolerance |f|_2, unpreconditioned.
+|r|_2 <= tolerance |f|_2, unpreconditioned. Those on a device do so with the same numbers
+on each rank, and copy their solution to the host outside the time.
 
 Here is also the job of a comparison, apart from the code of its ranks, which loads MPI.
 """
@@ -17,12 +18,17 @@ import msgspec
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError, closest
+from fembench.device.find import lack
 from fembench.host.checkup import PIP, how_to_get_petsc
 from fembench.records.case import Case
 from fembench.records.contest import Parity
 
 if TYPE_CHECKING:
     from fembench.solve.iterate import StoppingCriterion
+
+
+CUSPARSE = "aijcusparse"  # PETSc's name of a matrix on a GPU of NVIDIA
+CUDA = "this PETSc has no CUDA: install one that was configured --with-cuda"
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Entry:
     needs: tuple[str, ...] = ()  # packages to import
     get: str = ""  # how to install them
     parallel: bool = False
+    device: str = ""  # that it computes on, as in a case; "": the cores
 
     @property
     def name(self) -> str:
@@ -63,8 +70,16 @@ class Peer(Protocol):
         """Free its resources."""
 
 
-def _petsc(storage: str, precond: str) -> Entry:
-    return Entry(f"petsc-{storage}", precond, ("petsc4py",), how_to_get_petsc(), True)
+def _petsc(storage: str, precond: str, device: str = "") -> Entry:
+    return Entry(f"petsc-{storage}", precond, ("petsc4py",), how_to_get_petsc(), True, device)
+
+
+def _own(device: str, precond: str) -> Entry:
+    return Entry(f"own-{device}", precond, parallel=True, device=device)
+
+
+def _cupyx(precond: str) -> Entry:
+    return Entry("cupyx", precond, ("cupy",), f"{PIP} cupy-cuda13x", device="gpu")
 
 
 _OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level", "multigrid")]
@@ -76,6 +91,9 @@ ENTRIES = (
     *(_petsc(storage, precond) for storage in ("aij", "baij", "sbaij") for precond in ("none", "jacobi")),
     _petsc("aij", "gamg"),
     Entry("scikit-fem", "pyamg", ("skfem", "pyamg"), f"{PIP} scikit-fem pyamg"),
+    *(_own(device, p) for device in ("gpu", "opencl") for p in ("none", "jacobi", "block-jacobi")),
+    *(_cupyx(precond) for precond in ("none", "jacobi")),
+    *(_petsc(CUSPARSE, precond, "gpu") for precond in ("none", "jacobi")),
 )
 
 
@@ -114,7 +132,15 @@ def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
 def missing(entry: Entry) -> str:
     """How to install what the entry needs and this machine lacks; "" for nothing."""
     lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
-    return f"no {', '.join(lacking)}: {entry.get}" if lacking else ""
+    if lacking:
+        return f"no {', '.join(lacking)}: {entry.get}"
+    if entry.device and (why := lack(entry.device)):
+        return why
+    if entry.peer != f"petsc-{CUSPARSE}":
+        return ""
+    from fembench.solve.petsc import has_cuda
+
+    return "" if has_cuda() else CUDA
 
 
 class PeersJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The peers: numpy, scipy, scikit-fem with pyamg; our own solver and PETSc's.
+"""The peers: numpy, scipy, cupyx, scikit-fem with pyamg; our own solver and PETSc's.
 
 The last two run on any number of ranks, with the same subdomains; the others on one rank.
 """
@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import fembench.solve.petsc as petsc
 from fembench.base.arrays import F64
+from fembench.bench.describe import device_of
 from fembench.bench.prepare import Prepared
 from fembench.fem.extent import rigid_modes
-from fembench.methods.lookup import Combination
-from fembench.peers.catalog import Entry, Peer, Sample
+from fembench.methods.lookup import Combination, load, storage_of
+from fembench.peers.catalog import CUSPARSE, Entry, Peer, Sample
 from fembench.peers.system import System
 from fembench.records.phases import CG
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.from_names import load_builders
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import build_operator
+from fembench.solve.operators import RankDevice, build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import make_tracer
 
@@ -47,8 +49,8 @@ def make_serial(entry: Entry, system: System) -> Peer:
     """The serial peer of this name."""
     if entry.peer == "scikit-fem":
         return SkfemPyamg(system)
-    kind = Numpy if entry.peer == "numpy" else Scipy
-    return kind(system, entry.precond)
+    kinds: dict[str, Callable[[System, str], Peer]] = {"numpy": Numpy, "scipy": Scipy, "cupyx": Cupyx}
+    return kinds[entry.peer](system, entry.precond)
 
 
 def version_of(*packages: str) -> str:
@@ -136,6 +138,28 @@ class Scipy:
     def close(self) -> None: ...
 
 
+class Cupyx:
+    """cupyx.scipy.sparse.linalg.cg on a GPU of NVIDIA."""
+
+    assembly: float | None = None
+
+    def __init__(self, system: System, precond: str) -> None:
+        from fembench.device.cuda import SparseCG
+
+        begin = time.perf_counter()
+        self._solver = SparseCG(system.K, system.f, _inverse_diagonal(system.K, precond))
+        self.setup = time.perf_counter() - begin
+        self.library = self._solver.library
+
+    def solve(self, control: StoppingCriterion) -> Sample:
+        begin = time.perf_counter()
+        x, iterations = self._solver.solve(0.0 if control.fixed else control.tolerance, control.limit)
+        return Sample(time.perf_counter() - begin, iterations, x.get())
+
+    def close(self) -> None:
+        del self._solver
+
+
 class SkfemPyamg:
     """scikit-fem assembles the same mesh; pyamg's smoothed aggregation solves."""
 
@@ -205,21 +229,26 @@ def skfem_stiffness(system: System) -> csr_matrix:
 def make_parallel(entry: Entry, prepared: Prepared) -> Peer:
     """fembench's own peer, or PETSc's, by name. Collective."""
     owner, storage = entry.peer.split("-")
-    if owner == "own":
-        return Own(prepared, storage, entry.precond)
-    return Petsc(prepared, storage, entry.precond)
+    if owner == "petsc":
+        return Petsc(prepared, storage, entry.precond)
+    comm = prepared.interface.comm
+    device = device_of(comm, [entry.device] * comm.size) if entry.device else None
+    return Own(prepared, "sym" if device else storage, entry.precond, device)
 
 
 class Own:
     """fembench itself, tracing included, as `fembench run` runs it."""
 
-    def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
-        self.library = "fembench, compiled kernels"
+    def __init__(self, prepared: Prepared, storage: str, precond: str, device: RankDevice | None) -> None:
+        self.library = f"fembench, {device.said[0] if device else 'compiled kernels'}"
         self._rhs = prepared.rhs
         self._tracer = make_tracer()
         load_builders(Combination(storage=storage, precond=precond))
         begin = time.perf_counter()
-        A = build_operator(storage, prepared.sub, *prepared.lame)
+        if device:
+            A = load(storage_of(storage).on_device)(prepared.sub, *prepared.lame, device)
+        else:
+            A = build_operator(storage, prepared.sub, *prepared.lame)
         middle = time.perf_counter()
         M = make_preconditioner(precond, A, prepared.interface, prepared.sub, self._tracer)
         self._solver = ConjugateGradients(A, prepared.interface, M, self._tracer)
@@ -230,7 +259,7 @@ class Own:
         """Collective."""
         self._tracer.reset()
         result = self._solver.solve(self._rhs, control)
-        return Sample(float(self._tracer.seconds()[CG]), result.iterations, result.x)
+        return Sample(float(self._tracer.seconds()[CG]), result.iterations, np.asarray(result.x))
 
     def close(self) -> None:
         del self._solver
@@ -251,8 +280,9 @@ class Petsc:
             prepared.interface,
             prepared.lame,
             self._tracer,
-            storage=storage,
+            storage="aij" if storage == CUSPARSE else storage,
             precond=precond,
+            kept_as=CUSPARSE if storage == CUSPARSE else "",
         )
         self.setup: float = set_up.getPerfInfo()["time"] - before
         self.assembly: float | None = time.perf_counter() - begin - self.setup

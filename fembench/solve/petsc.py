@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,15 @@ def version() -> str:
     return ".".join(str(n) for n in library().Sys.getVersion())
 
 
+def has_cuda() -> bool:
+    """Whether PETSc computes on NVIDIA's GPUs, by its configuration: starting it is collective."""
+    import petsc4py
+
+    where = petsc4py.get_config()
+    folder = Path(where["PETSC_DIR"]) / (where.get("PETSC_ARCH") or "")
+    return "PETSC_HAVE_CUDA 1" in (folder / "include" / "petscconf.h").read_text(encoding="utf-8")
+
+
 class PetscSolver:
     """One rank's PETSc matrix and KSP, built once and reused by every solve.
 
@@ -91,7 +101,9 @@ class PetscSolver:
         storage: str,
         precond: str = "none",
         options: Sequence[str] = (),
+        kept_as: str = "",
     ) -> None:
+        """`kept_as`: PETSc's type of the matrix, and with it of the vectors, if not that of `storage`."""
         self._storage = storage_of(storage, "petsc")
         precond_of(precond, "petsc")
         PETSc = library()
@@ -99,6 +111,8 @@ class PetscSolver:
         self._tracer = tracer
         self._numbering = Numbering(PETSc, sub, interface)
         self.A = assemble(storage, sub, self._numbering, *lame)
+        if kept_as:
+            self.A.convert(kept_as)
         self._x, self._b = self.A.createVecs()
         self.ksp = _make_ksp(self.A, precond, options)
         self.operator = self._operator(storage, sub, *lame)

@@ -11,13 +11,14 @@ from mpi_job import cli
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import run_job
 from fembench.launch.line import job_line
-from fembench.peers import catalog
-from fembench.peers.catalog import PeersJob, Sample
+from fembench.peers import catalog, solvers
+from fembench.peers.catalog import Entry, PeersJob, Sample
 from fembench.peers.contest import PARITY, Contest, check
-from fembench.peers.solvers import conjugate_gradients
+from fembench.peers.solvers import conjugate_gradients, make_parallel, make_serial
 from fembench.records.case import Case
 from fembench.records.contest import PeerRun, PeersRecord, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
+from fembench.solve import petsc
 from fembench.solve.iterate import StoppingCriterion
 from fembench.timing.tracer import NullTracer
 
@@ -80,7 +81,7 @@ def test_every_peer_is_in_the_table_or_among_the_missing_with_how_to_get_it(reco
     wanted = {(e.peer, e.precond) for e in catalog.ENTRIES}
     assert {(r.peer, r.precond) for r in record[0].runs} == wanted
     for r in record[0].runs:
-        assert r.status != "missing" or "install" in r.note
+        assert r.status != "missing" or "install" in r.note or "no GPU" in r.note
         assert r.peer in record[2]
 
 
@@ -242,7 +243,9 @@ def test_the_base_of_the_speedup_is_the_best_serial_peer_and_not_ourselves(recor
 
 
 def test_words_choose_peers_by_their_beginning():
-    assert {e.peer for e in catalog.chosen(["own"], [])} == {"own-sym", "own-bsr", "own-csr"}
+    assert {e.peer for e in catalog.chosen(["own"], [])} == {
+        *("own-sym", "own-bsr", "own-csr", "own-gpu", "own-opencl")
+    }
     assert {e.name for e in catalog.chosen(["own-sym", "scipy"], ["jacobi"])} == {
         "own-sym jacobi",
         "scipy jacobi",
@@ -318,3 +321,81 @@ def test_a_comparison_without_a_result_raises_what_any_job_raises(monkeypatch, k
         run_job.measure("fembench.peers.peers_rank", job, PeersRecord, job_line(1), solver="petsc")
     assert str(caught.value) == "the reason"
     assert getattr(caught.value, "output", "") == ("printed" if kind == "crashed" else "")
+
+
+def test_a_device_solves_the_same_system_on_one_rank_and_on_two(tmp_path):
+    pytest.importorskip("pyopencl")
+    only = ("--only", "own-opencl", "own-sym", "--precond", "none", "block-jacobi")
+    done = cli("peers", "m1", "--ranks", 2, "--repetitions", 2, *only, "--results", tmp_path, timeout=160)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = load_peers(tmp_path / "peers.json").runs
+    assert {(r.peer, r.ranks, r.status) for r in runs} == {
+        (peer, ranks, "timed") for peer in ("own-opencl", "own-sym") for ranks in (1, 2)
+    }
+    for precond in ("none", "block-jacobi"):
+        counts = [r.iterations for r in runs if r.precond == precond]
+        assert max(counts) - min(counts) <= 2
+    assert all(r.library != "fembench, compiled kernels" for r in runs if r.peer == "own-opencl")
+
+
+@pytest.fixture
+def planted_cupy(monkeypatch):
+    """CuPy whose arrays are those of numpy, with `get`; it waits when it is told to: [count]."""
+    sparse = pytest.importorskip("scipy.sparse")
+    from scipy.sparse import linalg
+
+    class Array(np.ndarray):
+        def get(self):
+            return np.asarray(self)
+
+    waits = []
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    plain = {"asarray": lambda a: np.asarray(a).view(Array), "__version__": "14.0.0"}
+
+    def cg(A, b, *, rtol, **how):
+        x, code = linalg.cg(A, np.asarray(b), rtol=rtol, **how)
+        return x.view(Array), code
+
+    device = SimpleNamespace(get_current_stream=lambda: stream, runtime=None)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(**plain, cuda=device))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", device)
+    monkeypatch.delitem(sys.modules, "fembench.device.cuda", raising=False)
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.sparse", sparse)
+    its = SimpleNamespace(LinearOperator=linalg.LinearOperator, cg=cg)
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.sparse.linalg", its)
+    return waits
+
+
+@pytest.mark.parametrize("precond", ["none", "jacobi"])
+def test_cupyx_iterates_as_scipy_does_and_its_time_ends_when_the_device_has(planted_cupy, precond):
+    system = system_of("m1")
+    control = StoppingCriterion(tolerance=1e-8, relative=True, max_iterations=1000)
+    there, here = (make_serial(Entry(peer, precond), system) for peer in ("cupyx", "scipy"))
+    planted_cupy.clear()
+    found, expected = there.solve(control), here.solve(control)
+    assert planted_cupy == [1], "it has waited once"
+    assert (there.library, found.iterations) == ("CuPy 14.0.0", expected.iterations)
+    assert np.linalg.norm(found.x - system.u) <= PARITY * np.linalg.norm(system.u)
+
+
+def test_petsc_without_cuda_and_a_host_without_a_gpu_are_named(monkeypatch):
+    entry = next(e for e in catalog.ENTRIES if e.peer == f"petsc-{catalog.CUSPARSE}")
+    monkeypatch.setattr(catalog.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(catalog, "lack", lambda kind: f"no device: {kind}")
+    assert catalog.missing(entry) == "no device: gpu"
+    monkeypatch.setattr(catalog, "lack", lambda kind: "")
+    monkeypatch.setattr(petsc, "has_cuda", lambda: False)
+    assert "--with-cuda" in catalog.missing(entry)
+    monkeypatch.setattr(petsc, "has_cuda", lambda: True)
+    assert catalog.missing(entry) == ""
+
+
+def test_petsc_keeps_its_matrix_in_the_type_of_the_peer(monkeypatch):
+    pytest.importorskip("petsc4py")
+    monkeypatch.setattr(solvers, "CUSPARSE", "seqaijperm")  # as it would be on a GPU, with another type
+    system = system_of("m1")
+    peer = make_parallel(Entry("petsc-seqaijperm", "jacobi", parallel=True), system.prepared)
+    assert peer._solver.A.getType() == "seqaijperm"
+    control = StoppingCriterion(tolerance=1e-9, relative=True, max_iterations=1000)
+    assert np.linalg.norm(peer.solve(control).x - system.u) <= PARITY * np.linalg.norm(system.u)
+    assert petsc.has_cuda() is False  # it is compiled for cores

@@ -55,7 +55,8 @@ class Folder:
         kept = self.path / "campaign.toml"
         if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
             raise InputError(
-                f"{kept} differs from {where}: this folder holds another campaign; give another folder"
+                f"{kept} differs from {where}: this folder holds another campaign; "
+                "give another name or results folder"
             )
 
     def write(self, text: str) -> None:

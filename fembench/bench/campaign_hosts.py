@@ -43,8 +43,8 @@ class CampaignHosts:
             return list(self.job.hosts)
         if not self.measured:
             raise HostsError(
-                "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE (from fembench "
-                "characterize) or --weights FILE"
+                "hosts = 'fast': the speed of the hosts is not known; expected machine = FILE (from fembench "
+                "characterize) or weights = FILE"
             )
         found = {host.name: _of(host.name, self.speeds) for host in self.job.hosts}
         missing = [name for name, speed in found.items() if speed is None]
@@ -68,7 +68,7 @@ class CampaignHosts:
         found = _of(name, self.memory)
         if not found:
             raise InputError(
-                f"memory of {name}: not known; expected a mesh, or --machine FILE of fembench characterize"
+                f"memory of {name}: not known; expected a mesh, or machine = FILE of fembench characterize"
             )
         return found
 

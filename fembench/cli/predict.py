@@ -20,6 +20,7 @@ Examples:
 
 import argparse
 import json
+from math import isnan
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress
@@ -89,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     if options.deadline and not (options.iterations or options.learn):
         raise unknown
     answers = call(workflow.predict, options, **fields, ranks=counts, tell=progress)
-    if options.deadline and not answers.latest:
+    if options.deadline and isnan(answers.latest[0]):
         raise unknown
     if options.output:
         save_prediction(answers[0], options.output)
@@ -100,8 +101,7 @@ def run(options: argparse.Namespace) -> int:
     said = workflow.in_time(answers, options.deadline) if options.deadline else ""
     if options.json:
         return 0
-    if said:
-        print(f"\n{said}")
+    print(f"\n{said}\n" * bool(said), end="")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "

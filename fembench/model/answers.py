@@ -99,7 +99,7 @@ class Answers:
     """What `predict` found, a sequence of predictions; each list has one entry per run."""
 
     predictions: list[Prediction]
-    latest: list[float]  # upper end of a solution's seconds; []: number of iterations unknown
+    latest: list[float]  # upper end of a solution's seconds; nan: number of iterations unknown
     beyond: list[str]  # warnings: parts larger than the profile covers
     text: str  # tables, for a terminal
     tree: list[dict[str, object]]  # for --json
@@ -123,7 +123,7 @@ def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, itera
     said = [prediction_of(study, each) for each in found]
     return Answers(
         predictions=said,
-        latest=[each.total(iterations)[2] for each in found] if iterations else [],
+        latest=[each.total(iterations)[2] if iterations else math.nan for each in found],
         beyond=[line for each in found for line in study.beyond(each.work)],
         text=forecast_text(
             found,

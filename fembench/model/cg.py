@@ -162,7 +162,7 @@ def check_devices(work: Workload, slots: Sequence[Slot], rates: Rates) -> None:
     for rank, (kind, slot) in enumerate(zip(work.case.devices, slots)):
         if (known := rates.device(slot.rank)) != kind:
             raise InputError(
-                f"rank {rank} computes on {kind}, the profile has {known} in its place: expected --device "
+                f"rank {rank} computes on {kind}, the profile has {known} in its place: expected device = "
                 f"{','.join(rates.devices)}, or a profile of characterize --device {work.case.method.device}"
             )
 
@@ -188,8 +188,8 @@ def check_supported(work: Workload, correction: Correction | None = None) -> Non
         )
     if work.case.method.solver == "petsc" and (correction is None or correction.solver != "petsc"):
         raise InputError(
-            "solver petsc: the profile has no speeds of PETSc; expected --learn RECORDS of runs with "
-            "--solver petsc on this machine"
+            "solver petsc: the profile has no speeds of PETSc; expected learn = RECORDS of runs with "
+            "solver petsc on this machine"
         )
 
 

@@ -198,7 +198,7 @@ def _check(case: Case) -> None:
         waiting = [v for v in recurrences("own") if v.waits]
         raise InputError(
             f"no closed form for solver {case.method.solver}, recurrence {case.method.recurrence}; "
-            f"expected solver own, recurrence {one_of(names(waiting))}; --method simulation covers the others"
+            f"expected solver own, recurrence {one_of(names(waiting))}; method = simulation covers the others"
         )
 
 

@@ -85,7 +85,7 @@ class Predictor:
     def predict(self, case: Case, mesh: Mesh | None = None) -> Forecast:
         """The forecast of one run, by simulation. Raises InputError."""
         if any(edit.startswith("share:") for edit in self.edits):
-            raise InputError("--machines share: ranks that share cores; expected --method analytic")
+            raise InputError("machines = share:N: ranks that share cores; expected method = analytic")
         slots, machine, hosts = self.place(case.placement.ranks)
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 

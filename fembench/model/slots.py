@@ -69,10 +69,10 @@ def chosen(profile: Profile, slots: Sequence[Slot], ranks: int) -> list[Slot]:
     if ranks < 1 or ranks > len(slots):
         hosts = [host.name for host in profile.environment.hosts]
         alone = profile.network is None or len(profile.network.sites) < 2
-        link = " and --link SECONDS,BYTES/S" if alone else ""
+        link = " and link = SECONDS,BYTES/S" if alone else ""
         raise InputError(
             f"{plural(ranks, 'rank')}; the profile has {plural(len(slots), 'slot')}: "
-            f"expected 1 to {len(slots)} ranks, or --machines add:NAME*COUNT{link} "
+            f"expected 1 to {len(slots)} ranks, or machines = add:NAME*COUNT{link} "
             f"(NAME one of {few(hosts, HOSTS_NAMED)})"
         )
     return list(slots[:ranks])
@@ -180,7 +180,7 @@ def _given(
 def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
     """The pair classes of the profile. A host and its copy are as two hosts of its site."""
     if network is None:
-        raise InputError("the profile has no network; expected --link SECONDS,BYTES/S (latency, bandwidth)")
+        raise InputError("the profile has no network; expected link = SECONDS,BYTES/S (latency, bandwidth)")
 
     def lookup(a: int, b: int) -> PairClass:
         p, q = model[a], model[b]
@@ -190,7 +190,7 @@ def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, 
         others = alike or [k for k in range(len(network.sites)) if k != p]
         if not others:
             raise InputError(
-                "the profile has the network of a single host only; expected --link SECONDS,BYTES/S"
+                "the profile has the network of a single host only; expected link = SECONDS,BYTES/S"
             )
         return class_of(network, p, others[0])
 

@@ -303,7 +303,7 @@ def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
         reason = same_kind(first, record, but=but)
         if reason == "mesh hash" and record.mesh.name != first.mesh.name:
             meshes = ", ".join(sorted({r.mesh.name for r in records}))
-            raise InputError(f"records of several meshes ({meshes}): choose one with --mesh")
+            raise InputError(f"records of several meshes ({meshes}): choose one mesh (--mesh, or runs.where)")
         if reason:
             raise InputError(f"{record.id} differs from {first.id} in {reason}; cannot be pooled")
 

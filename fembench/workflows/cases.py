@@ -80,7 +80,7 @@ def weighted(case: Case, path: Path | str | None) -> Case:
     if not path:
         return case
     if case.placement.shares:
-        raise InputError(f"--weights {path} and shares {case.placement.shares}: expected one of them")
+        raise InputError(f"weights = {path} and shares = {case.placement.shares}: expected one of them")
     weights = load_weights(path)
     if len(weights.ranks) != case.placement.ranks:
         raise InputError(

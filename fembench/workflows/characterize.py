@@ -123,9 +123,9 @@ def network_settings(sizes: str, repetitions: int, method: str, send: str) -> Ne
     try:
         found = sorted({bytes_of(word) for word in sizes.split(",")} if sizes else ())
     except ValueError as error:
-        raise InputError(f"--sizes {sizes}: {error}") from error
+        raise InputError(f"sizes = {sizes}: {error}") from error
     if found and (len(found) < 3 or not 1 <= found[0] <= found[-1] <= MOST):
-        raise InputError(f"--sizes {sizes}: expected at least three different sizes, from 1 byte to 1G")
+        raise InputError(f"sizes = {sizes}: expected at least three different sizes, from 1 byte to 1G")
     check_words(METHODS, method=method)
     check_words(SENDS, send=send)
     return NetworkSettings(tuple(found), repetitions, METHODS[method], SENDS[send])

@@ -56,7 +56,7 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
         raise InputError("compare: one set of results; expected two or more")
     sides = _named([_side(where) for where in (base, *others)])
     runs = [{record.id: record for record in side.records} for side in sides]
-    if fail_above is not None and runs[0] in runs[1:]:
+    if runs[0] in runs[1:]:
         other = sides[runs.index(runs[0], 1)].name
         raise InputError(f"{other}: the same runs as {sides[0].name}; expected other ones")
     found = [compared(sides[0], one) for one in sides[1:]]

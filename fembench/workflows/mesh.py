@@ -185,7 +185,7 @@ def parts(
     Raises InputError.
     """
     if bool(shares) == bool(weights):
-        raise InputError("parts of a mesh: expected either --shares 2:1 or --weights FILE")
+        raise InputError("parts of a mesh: expected either shares = 2:1 or weights = FILE")
     if to and to not in MAPS:
         raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
     found = weights if isinstance(weights, Weights) else load_weights(weights) if weights else None

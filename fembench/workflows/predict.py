@@ -158,7 +158,7 @@ def _learned(learn: Sequence[Path | str | Record]) -> list[Record]:
     given = [one for one in learn if isinstance(one, Record)]
     learned, note = not_invalid([*given, *load_each([one for one in learn if not isinstance(one, Record)])])
     if note:
-        progress(f"note: --learn: {note}")
+        progress(f"note: runs to learn from: {note}")
     return learned
 
 
@@ -191,7 +191,7 @@ def _cases(mesh: Path | str, counts: Sequence[int], shares: str, fields: Mapping
     """The case on each number of ranks. Raises InputError, also for what no run would take."""
     if len(counts) > 1 and shares not in ("", "equal", BALANCED):
         raise InputError(
-            f"--shares {shares} with --ranks {','.join(map(str, counts))}: expected equal or balanced "
+            f"shares = {shares} with ranks = {','.join(map(str, counts))}: expected equal or balanced "
             "shares, or one number of ranks"
         )
     said = {"shares": "" if shares == "equal" else shares}

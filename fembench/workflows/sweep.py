@@ -136,7 +136,7 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
         progress(line)
     if not sweep.measured:
         none = f"no run of {folder.path} has a record"
-        late = f"--minutes {limit.minutes:g}: no run ended in time; give more minutes"
+        late = f"minutes = {limit.minutes:g}: no run ended in time; give more minutes"
         raise RunFailedError(none if sweep.failed else late)
 
 
@@ -202,7 +202,7 @@ def _say_assumed(campaign: Campaign, there: CampaignHosts) -> None:
     """A line on hosts whose memory is not known, if a mesh is sized by it."""
     if there.assumed and any("memory" in table for table in campaign.cases):
         hosts = few(there.assumed, 3)
-        progress(f"memory of {hosts}: not known, taken to be that of this host (--machine FILE would say)")
+        progress(f"memory of {hosts}: not known, taken to be that of this host (a machine profile would say)")
 
 
 def _say_reasons(runs: Sequence[CampaignRun]) -> None:

@@ -46,7 +46,7 @@ class Minutes:
         left = 60 * self.minutes - report - first - (time.monotonic() - self.begin)
         if left <= 0:
             raise InputError(
-                f"--minutes {self.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+                f"minutes = {self.minutes:g}: no time for a run; expected more than {report:g} seconds, "
                 "which the report takes"
             )
         return left
@@ -54,7 +54,7 @@ class Minutes:
     def overrun(self) -> str:
         """A line on the seconds beyond the minutes, if there are any."""
         late = time.monotonic() - self.begin - 60 * self.minutes
-        return f"--minutes {self.minutes:g}: ended {late:.0f} s late" if self and late >= 0.5 else ""
+        return f"minutes = {self.minutes:g}: ended {late:.0f} s late" if self and late >= 0.5 else ""
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Sweep:
                 self._say(k, done)
                 self.failed += done.record is None and not done.cut
             self._count()
-        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.limit.minutes:g}")
+        self.folder.leave_out(self.order.left_out, f"no time within {self.limit.minutes:g} minutes")
 
     def _count(self) -> None:
         """Tell how many runs are done."""

@@ -75,11 +75,11 @@ def source_of(
     asked: Path | str | Campaign | None, there: CampaignHosts, minutes: float, results: Path | str | None
 ) -> SweepSource:
     """The campaign in a file, or the default one with the hosts' recorded speeds."""
+    where = "these cases"
     if asked == SOLUTION:
-        asked = solution_campaign(there)
+        asked, where = solution_campaign(there), SOLUTION
     if isinstance(asked, Campaign):
         text = as_toml(asked, f"Campaign {asked.name}.")
-        where = asked.name
         return SweepSource(asked, text, where, cases_of(asked, where, there))
     if asked:
         path = str(asked)

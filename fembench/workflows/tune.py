@@ -205,7 +205,11 @@ def tune(
     run = TuneRuns(folder / "runs", str(hostfile), timeout, command or call_text("tune", mesh, fields))
     with telling(tell), occupied(run.folder):
         writable_file(file)
-        trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
+        try:
+            trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
+        except KeyboardInterrupt as error:
+            error.args = (f"no weights were written; records of runs that ended are kept in {run.folder}",)
+            raise
         proof = prove(trail)
         chosen = trail.alone.get(proof.advice.kind, [])
         alone = chosen[0].case if chosen else None

@@ -50,6 +50,19 @@ def test_an_interrupted_run_says_that_nothing_was_kept(monkeypatch, capsys, tmp_
     assert not list(tmp_path.rglob("*.json"))
 
 
+def test_an_interrupted_tuning_says_where_its_runs_are_and_that_there_are_no_weights(
+    monkeypatch, capsys, tmp_path
+):
+    def interrupted(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("fembench.workflows.tune.launch", interrupted)
+    assert main(["tune", "m1", "--ranks", "2", "--results", str(tmp_path)]) == 130
+    said = f"no weights were written; records of runs that ended are kept in {tmp_path}/runs"
+    assert capsys.readouterr().err.splitlines()[-1] == f"fembench: interrupted; {said}"
+    assert not list(tmp_path.rglob("*.json"))
+
+
 def test_an_interrupted_campaign_says_what_is_kept_and_how_it_goes_on(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("fembench.workflows.sweep_runs.execute", Mock(side_effect=KeyboardInterrupt))
     campaign = tmp_path / "c.toml"

@@ -114,7 +114,7 @@ def test_twice_as_many_ranks_as_cores_take_the_sum_of_their_work_over_the_cores(
     found = bounded(shared, work, 50).expected.iteration
     assert found == pytest.approx(sum(each) / 2, rel=0.1)
     assert max(each) < 0.6 * found  # as if each rank had its own core
-    with pytest.raises(InputError, match="expected --method analytic"):
+    with pytest.raises(InputError, match="expected method = analytic"):
         shared.predict(case)
 
 

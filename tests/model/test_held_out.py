@@ -141,6 +141,14 @@ def test_invalid_runs_teach_no_prediction(tmp_path, capsys, machine_file):
     assert "1 of 3 records are INVALID and were left out" in told.err
 
 
+def test_a_deadline_is_not_judged_by_runs_of_another_mesh(tmp_path, capsys, machine_file):
+    runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
+    words = ["predict", "m2", "--machine", machine_file, "--learn", str(tmp_path / "train")]
+    said = "fembench: --deadline needs --iterations, or --learn with a run of this mesh that converged\n"
+    assert main([*words, "--deadline", "9"]) == 2
+    assert capsys.readouterr().err.endswith(said)
+
+
 def test_invalid_runs_neither_teach_nor_judge_in_a_grid(tmp_path, capsys, machine_file, grid_file):
     runs_of(machine_file, ["m1"], [1, 2], EARLIER, tmp_path / "train")
     invalid_run(machine_file, "m1", 1, tmp_path / "train")

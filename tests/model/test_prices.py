@@ -163,7 +163,7 @@ def petsc_profile():
 def test_petsc_is_predicted_from_its_own_runs_and_refused_without():
     s = study_of(petsc_profile())
     case = Case.of(mesh="m2", ranks=2, solver="petsc", storage="baij")
-    with pytest.raises(InputError, match="--learn RECORDS of runs with --solver petsc"):
+    with pytest.raises(InputError, match="expected learn = RECORDS of runs with solver petsc"):
         s.predict(case)
     _, machine, _ = s.place(2)
     own, result = planted_run(case, machine, even_prices(2, product=3e-3, dot=1e-4))

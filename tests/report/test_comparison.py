@@ -340,12 +340,15 @@ def test_of_a_file_that_does_not_fit_on_the_disk_nothing_stays(folders, full_dis
     assert sorted(folders.iterdir()) == before
 
 
-def test_a_check_is_not_of_results_against_themselves_by_another_name(folders, refusal):
+@pytest.mark.parametrize("limit", [[], ["--fail-above", "5%"]])
+def test_results_are_not_compared_with_themselves_by_another_name(folders, refusal, limit):
     (folders / "latest").symlink_to("slow")
-    assert refusal("compare", "slow", "old", "latest", "--fail-above", "5%").endswith(
+    assert refusal("compare", "slow", "old", "latest", *limit).endswith(
         "latest: the same runs as slow; expected other ones\n"
     )
-    assert "the same runs as old" in refusal("compare", "old", "./old/", "--fail-above", "5%")
+    assert "the same runs as old" in refusal("compare", "old", "./old/", *limit)
+    with pytest.raises(InputError, match="the same runs as old"):
+        fembench.compare("old", fembench.load("old"))
 
 
 def test_invalid_cases_in_the_other_results_fail_the_check_too(folders, capsys):

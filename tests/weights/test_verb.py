@@ -174,7 +174,7 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
         save(planted(speeds, id=id), runs)
     made = planted([1.0, 0.5], id="m2", mesh=other)
     save(replace(made, case=made.case.with_(mesh="m2")), runs)
-    assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
+    assert "several meshes (m1, m2): choose one mesh (--mesh, or runs.where)" in refusal("weights", str(runs))
     assert "choose one number of ranks (--ranks, or runs.where)" in refusal(
         "weights", str(runs), "--mesh", "m1"
     )

@@ -21,6 +21,7 @@ from fembench.base.errors import InputError, RunFailedError
 from fembench.cli.main import main
 from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
+from fembench.mesh.presets import PRESETS
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import save_profile
 from fembench.records.store import load as load_record
@@ -60,6 +61,12 @@ def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
     good = {r.created for r in runs if r.verdict.status != "INVALID"}  # others are run again
     assert good <= {r.created for r in again}
     assert {r.id for r in runs} <= {r.id for r in fembench.load("results/two")}
+
+
+def test_other_cases_are_refused_in_the_folder_of_a_sweep_which_says_what_to_change(runs, folder):
+    said = "differs from these cases: this folder holds another campaign; give another name or results folder"
+    with pytest.raises(InputError, match=rf"^results/two/campaign\.toml {said}$"):
+        fembench.sweep(cases=[{"mesh": "m1", "ranks": 2, "iterations": 10}], name="two")
 
 
 def test_a_plan_is_given_to_a_function_and_nothing_runs(folder):
@@ -225,6 +232,15 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.verb(), InputError, "expected the name of a verb"),
         (lambda: fembench.machine(1), InputError, "network of 1 rank"),
         (lambda: fembench.predict("m.json", "m1", method="graph"), InputError, "one of simulation, analytic"),
+        (
+            lambda: fembench.run("m1", ranks=2, shares="2,1", weights="w.json"),
+            InputError,
+            "weights = w.json and shares = 2,1: expected one of them",
+        ),
+        (lambda: fembench.machine(2, sizes="8,64K"), InputError, "sizes = 8,64K: expected at least three"),
+        (lambda: fembench.machine(2, sizes="8,x,9"), InputError, "sizes = 8,x,9: "),
+        (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=1e-9), InputError, "minutes = 1e-09: no"),
+        (lambda: fembench.parts("m1"), InputError, "expected either shares = 2:1 or weights = FILE"),
     ],
 )
 def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
@@ -232,6 +248,7 @@ def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
         call()
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "--" not in str(caught.value), "an option of the command line"
     assert capfd.readouterr() == ("", "")
 
 
@@ -281,8 +298,16 @@ def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_sto
     by_command = answer(*words.split())[0]["predicted"]["iteration"]
     found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
     assert found[0].predicted.iteration == by_command
-    with pytest.raises(InputError, match="ranks = 0"):
-        fembench.predict("planted.json", "m1", ranks=[0])
+    assert [*map(math.isnan, found.latest)] == [True], "without iterations, no time of a solution"
+    for asked, said in (
+        ({"ranks": [0]}, "ranks = 0"),
+        ({"ranks": [1, 2], "shares": [2, 1]}, r"^shares = 2,1 with ranks = 1,2: expected equal or balanced"),
+        ({"ranks": [9]}, r"or machines = add:NAME\*COUNT and link = SECONDS,BYTES/S \("),
+        ({"machines": ["share:2"]}, r"^machines = share:N: .*; expected method = analytic$"),
+        ({"method": "analytic", "solver": "petsc"}, "; method = simulation covers the others$"),
+    ):
+        with pytest.raises(InputError, match=said):
+            fembench.predict("planted.json", "m1", **asked)
 
 
 def test_a_profile_of_a_disturbed_machine_makes_its_predictions_provisional_from_python_too(folder, answer):
@@ -349,11 +374,17 @@ def test_importing_the_package_names_the_functions_and_imports_none():
     assert all(issubclass(error, fembench.errors.FembenchError) for error in errors)
 
 
+def test_the_guide_names_every_preset():
+    assert [name for name in PRESETS if f"`{name}`" not in GUIDE] == []
+
+
 def test_the_script_of_the_guide_runs_as_it_stands(tmp_path, monkeypatch, capfd, unrendered):
     monkeypatch.chdir(tmp_path)
     script = {}
     exec(SCRIPT, script)
     assert {"assembly", "cg.loop"} <= {row[-8] for row in script["rows"]}
+    (compared,) = script["found"].found
+    assert (compared.base.name, compared.other.name) == ("script", "other")
     told = capfd.readouterr()
     assert [line for line in told.err.splitlines() if not line.startswith("note: ")] == []
     assert told.out.splitlines()[-1] == "results/script/report/index.html"

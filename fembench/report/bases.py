@@ -28,6 +28,7 @@ SPEED = frozenset(("host set", "CPU model", "emulated slowness"))
 BALANCING = {n for n, field in FIELDS.items() if field.group == "balancing"} - {"blocks_per_rank"}
 
 RANKS = Varying(PLACEMENT, frozenset(("host set",)), within=True)  # speedup
+DEVICES = Varying(PLACEMENT | {"device"}, frozenset(("host set", "mesh hash")), within=True)  # other devices
 SIZE = Varying(PLACEMENT | {"mesh"}, MESH)  # weak scaling
 HOSTS = Varying(PLACEMENT | {"emulate", *fields_of("effort")}, SPEED)  # unequal hosts, and each of them alone
 MOVES = Varying(frozenset(BALANCING))  # rebalancing

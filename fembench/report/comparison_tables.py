@@ -191,7 +191,7 @@ def _remarks(pair: CasePair, one: Compared) -> str:
     "The parts of assembly and cg, on the rank that computes longest: they add up to its time. First the "
     "geometric mean over cases of each part that takes 1 % of the time or more, then the cases; the last "
     "column is the part of their difference that the phase makes. 'product' is matrix times vector "
-    "(cg.spmv_…), "
+    "(cg.spmv_…); cg.dot, cg.axpy and cg.precond are the 'vectors' of a report; "
     "'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest of cg.",
     "?other: compared",
     CASE,

@@ -4,15 +4,18 @@ Every number was measured, or computed from what was measured. No number of rank
 called faster or slower than another if the interval of the ratio of their times has 1.
 """
 
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
+from fembench.records.case import FIELDS, Case
 from fembench.records.validity import SETS, WARMUPS, warmups_of
-from fembench.report.bases import RANKS, bases, ratio_range
+from fembench.report.bases import DEVICES, RANKS, bases, ratio_range
 from fembench.report.factors import useful
 from fembench.report.headline import merit, rated, scale, sound, usable
 from fembench.report.measures import CG, SOLVE, part_of_cg, rank_times
@@ -28,7 +31,12 @@ LARGE = 0.2  # of cg: from there on, waiting or messages limit
 NONE = "No single limit stands out"
 SCALES = 0.9  # computation scaling: below, it is told
 GROWN = 1 + RELEVANT  # bandwidths closer than that are the same
-COMPUTING = (*ph.PRODUCT_PARTS, *ph.VECTOR_PARTS)  # in cg
+ASKED = ("question", "method", "placement")  # groups of the fields that `tune` is given as well
+TUNED = {"emulate", "dilate", *(n for n, f in FIELDS.items() if f.group in ASKED)} - {
+    "mesh",
+    "ranks",
+    "shares",
+}
 MOST = 4  # numbers of ranks that are named
 
 
@@ -45,7 +53,7 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     fit = [r for r in quiet if not crowded(r)]
     if fit:
         others = [r for r in usable(beside) if sound(r)]
-        told = _of_ranks(_by_ranks(fit, others))
+        told = _of_ranks(_by_ranks(fit, others), [*fit, *others])
         said += told if len(quiet) == len(used) else told[:-1]  # not: run what was run, but disturbed
     said += [_shared_cores(quiet)]
     slow = _slow_hosts(fit, found[0].speeds) if found else ""
@@ -127,17 +135,31 @@ def _seconds(result: Result) -> float:
     return result.times[rated(result)].median
 
 
-def _of_ranks(by_ranks: dict[int, Result]) -> list[str]:
+def _of_ranks(by_ranks: dict[int, Result], everyone: Sequence[Result]) -> list[str]:
     """What more ranks gain, what limits them, and how many to use."""
     if len(by_ranks) == 1:
         (one,) = by_ranks.values()
-        return [_rate(one), _limit(one), _more(by_ranks, one)]
+        return [_rate(one), _elsewhere(one, everyone), _limit(one), _more(by_ranks, one)]
     fewest = next(iter(by_ranks.values()))
     use = _enough(by_ranks)
     gain = _gain(fewest, use)
-    choice = _choice(by_ranks, use)
+    choice = [_choice(by_ranks, use), _elsewhere(use, everyone)]
     limit = _limit(use)
-    return [gain, choice, limit, _longer(fewest, use) if limit.startswith(NONE) else "", _more(by_ranks, use)]
+    longer = _longer(fewest, use) if limit.startswith(NONE) else ""
+    return [gain, *choice, limit, longer, _more(by_ranks, use)]
+
+
+def _elsewhere(use: Result, everyone: Sequence[Result]) -> str:
+    """'With --device gpu, one rank is 1.99 times as fast (1.97–2.01).': other devices; "" if none are."""
+    mesh = replace(use.record.mesh, hash="")  # a box that is built in parallel has another
+    same = (r for r in everyone if replace(r.record.mesh, hash="") == mesh)
+    best = min(bases(use, same, DEVICES), key=_seconds)
+    ratio, low, high = _faster(use, best)
+    if best.pool.case.method.device == use.pool.case.method.device or not low > 1:
+        return ""
+    verb = "are" if best.ranks > 1 else "is"
+    faster = f"{best.in_words} {verb} {fixed(ratio)} times as fast {_ends(low, high, use, best)}"
+    return f"With --device {best.pool.case.method.device}, {faster}."
 
 
 def _rate(one: Result) -> str:
@@ -217,7 +239,7 @@ def _limit(one: Result) -> str:
         return f"{level} holds the matrix: these are rates of a cache; a larger mesh shows those of memory."
     if point is None or not np.isfinite(point.roof):
         return ""
-    of = f"{100 * point.of_roof:.0f} % of the {point.roof / 1e9:.3g} GB/s measured in the same run"
+    of = f"{100 * point.of_roof:.0f} % of the {digits(point.roof / 1e9)} GB/s measured in the same run"
     if _by_memory(one):
         return f"Memory bandwidth limits {them}: the {point.phase} uses {of}."
     spent = f", waiting takes {100 * waiting:.0f} % of cg" if one.ranks > 1 else ""
@@ -247,18 +269,27 @@ def _by_memory(one: Result) -> bool:
 
 def _waiting(one: Result, part: float) -> str:
     """That waiting limits a run: for a slow rank, or for all others."""
-    computing = rank_times(one.runs, *COMPUTING)
+    computing = rank_times(one.runs, *ph.CG_COMPUTING)
     mean, most = computing.mean(), computing.max()
     waited = part * rank_times(one.runs, ph.CG).mean()
     begin = f"Waiting limits them, with {100 * part:.0f} % of cg: "
     if most - mean < waited / 2:
         return f"{begin}all ranks compute about equally long. {_larger(one)}"
-    case, slow = one.pool.case, int(computing.argmax())
+    slow = int(computing.argmax())
     host = one.record.environment.host_of_rank[slow]
     pace = f"rank {slow} on {host} computes {most / mean:.2f} times as long as the mean"
-    tune = f"fembench tune {case.question.mesh} --ranks {one.ranks}"
-    tune += f" --emulate {case.synthetic.emulate}" if case.synthetic.emulate else ""
-    return f"{begin}{pace}. Find the shares that balance them: `{tune}`."
+    return f"{begin}{pace}. Find the shares that balance them: `{_tune(one.pool.case)}`."
+
+
+def _tune(case: Case) -> str:
+    """'fembench tune m --ranks 2 --device gpu,cpu'."""
+    words = ["fembench", "tune", case.question.mesh, "--ranks", str(case.placement.ranks)]
+    for name, value in case.said().items():
+        if name in TUNED:
+            option = name.replace("_", "-")
+            words += [f"--no-{option}" if value is False else f"--{option}"]
+            words += [] if isinstance(value, bool) else [format(value, "g" if name == "dilate" else "")]
+    return shlex.join(words)
 
 
 def _messages(one: Result, part: float) -> str:
@@ -297,7 +328,7 @@ def _more(by_ranks: dict[int, Result], use: Result) -> str:
 def _no_more_bandwidth(fewer: Result, use: Result) -> str:
     """That more ranks reached no more bandwidth together than fewer; "" if they did."""
     a, b = (point.roof if (point := product_point(r)) else np.nan for r in (fewer, use))
-    alike = f"{fewer.ranks} and {use.ranks} ranks together reach {a / 1e9:.3g} and {b / 1e9:.3g} GB/s"
+    alike = f"{fewer.ranks} and {use.ranks} ranks together reach {digits(a / 1e9)} and {digits(b / 1e9)} GB/s"
     return alike if b < GROWN * a else ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fembench.base import units
 from fembench.records.compare import cpu_models
 from fembench.records.record import ClockCertificate, DeviceFacts, HostFacts, Record
-from fembench.report.results import kind_difference, kind_letter, kinds_of
+from fembench.report.results import kind_difference, kind_letter, kinds_of, mesh_name
 from fembench.report.table import Rows, Table, declared
 from fembench.report.work import cpu_ranges
 
@@ -79,10 +79,10 @@ def kinds(records: Sequence[Record]) -> Rows:
 )
 def meshes(records: Iterable[Record]) -> Rows:
     """Every mesh (as in Ferreira 2006, Table 5.5)."""
-    found = {r.mesh.hash: r.mesh for r in records}
+    found = {r.mesh.hash: (r.mesh, mesh_name(r.case.question.mesh)) for r in records}
     return [
         (
-            m.name,
+            f"{asked} = {m.name}" if m.name.startswith("box:") and m.name != asked else asked,
             m.element,
             m.n_nodes,
             m.n_cells,
@@ -91,7 +91,7 @@ def meshes(records: Iterable[Record]) -> Rows:
             m.min_quality or None,
             m.hash[:12],
         )
-        for m in sorted(found.values(), key=lambda m: (m.n_equations, m.name))
+        for m, asked in sorted(found.values(), key=lambda one: (one[0].n_equations, one[0].name))
     ]
 
 

@@ -31,7 +31,7 @@ MOST_SHARES = 4  # shown in full
 # the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
-ALWAYS = ("precond", "recurrence")  # named even if all results share it, unless it is the default
+ALWAYS = ("precond", "recurrence", "device")  # named even if all results share it, unless it is the default
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
 # other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
@@ -65,6 +65,11 @@ class Result:
     def setting(self) -> str:
         """'4', '2 · 7:1', '4 · rcb'."""
         return f"{self.ranks} · {self.placement}" if self.placement else str(self.ranks)
+
+    @property
+    def marked(self) -> str:
+        """'4 · rcb · DISTURBED': the setting, and why nothing follows from its times."""
+        return " · ".join([self.setting, *unfit(self)])
 
     @property
     def in_words(self) -> str:
@@ -210,13 +215,13 @@ def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     for record in records:
         hashes.setdefault(record.case.question.mesh, set()).add(record.mesh.hash)
     return {
-        (mesh, digest): _short(mesh) + (f" #{digest[:6]}" if len(found) > 1 else "")
+        (mesh, digest): mesh_name(mesh) + (f" #{digest[:6]}" if len(found) > 1 else "")
         for mesh, found in hashes.items()
         for digest in found
     }
 
 
-def _short(mesh: str) -> str:
+def mesh_name(mesh: str) -> str:
     """The name of a mesh file without its folders."""
     return mesh.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or mesh
 

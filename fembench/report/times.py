@@ -238,15 +238,15 @@ def energies(results: Iterable[Result]) -> Rows:
 @declared(
     "rates",
     "Rates of CG",
+    "'Of its core's roof' takes the matrix alone, on the rank closest to its limit; headline and roofline "
+    "take all arrays of the product, on all ranks together. "
     "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "
     "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
-    "product. 'Of own roof' compares that with the speed at which the same core read as many bytes in the "
-    "same run, on the rank closest to its limit; headline and roofline take all arrays of the product, and "
-    "what all ranks reach together. Both are medians over runs. The last three columns "
-    "are the maximum over ranks.",
+    "product; the roof of a core is the speed at which it read as many bytes in the same run. Both are "
+    "medians over runs. The last three columns are the maximum over ranks.",
     CASE,
     "iteration_s; million_equations_per_s: Mequations/s | .1f; gflop_per_s: Gflop/s | .2f",
-    "product_gb_per_s: product GB/s | .2f; of_roof_fraction: of own roof; matrix_bytes",
+    "product_gb_per_s: product GB/s | .2f; of_roof_fraction: of its core's roof; matrix_bytes",
     "touched_bytes: touched / iteration; peak_memory_bytes",
 )
 def rates(results: Iterable[Result]) -> Rows:

@@ -158,13 +158,14 @@ def partition(size, ranks, method="metis"):
 
 
 def make_events(seconds, iterations=3):
-    """Start-up and set-up, a gap where the warm-ups were, assembly, then `iterations` of CG, in order."""
+    """Start-up, a barrier, set-up, a gap where the warm-ups were, assembly, then iterations of CG."""
     order = (ph.SPMV_INTERFACE, ph.SEND, ph.SPMV_INTERIOR, ph.WAIT, ph.UNPACK, ph.DOT, ph.ALLREDUCE, ph.AXPY)
     events = []
     for p, row in enumerate(seconds):
         events.append(Event(p, ph.START_UP, -1, -0.3, 0.0))
-        spans = [(ph.READ, -1, 0.002), (ph.PARTITION, -1, 0.004), (ph.DISTRIBUTE, -1, 0.001 * (1 + p % 2))]
-        spans += [(ph.INTERFACE, -1, 0.003 - 0.001 * (1 + p % 2)), (ph.WAIT, None, 0.5), (ph.SYNC, -1, 1e-5)]
+        spans = [(ph.SYNC, -1, 1e-6), (ph.READ, -1, 0.002), (ph.PARTITION, -1, 0.004)]
+        spans += [(ph.DISTRIBUTE, -1, 0.001 * (1 + p % 2)), (ph.INTERFACE, -1, 0.003 - 0.001 * (1 + p % 2))]
+        spans += [(ph.WAIT, None, 0.5), (ph.SYNC, -1, 1e-5)]
         spans += [(ph.ASSEMBLY, -1, row[ph.ASSEMBLY]), (ph.AXPY, -1, 1e-6)]
         spans += [(phase, i, row[phase] / 200) for i in range(iterations) for phase in order if row[phase]]
         now = 1e-6

@@ -133,18 +133,40 @@ def test_a_disturbance_comes_first_with_its_cause_and_a_command_and_nothing_is_c
 
 
 def test_waiting_for_a_rank_that_computes_longer_names_it_and_the_command_that_balances():
-    made = run_on(2, 1.0, cores=4)
-    rows = np.array(made.sets[0].seconds)
-    rows[0, [ph.SPMV_INTERIOR, ph.WAIT]] = 0.3, 0.7
-    slow = replace(made, sets=tuple(replace(one, seconds=nested(rows)) for one in made.sets))
-    text = said(slow)[1]
+    text = said(late(run_on(2, 1.0, cores=4)))[1]
     assert text.startswith(
         "Waiting limits them, with 35 % of cg: rank 1 on node8 computes 1.54 times as long"
     )
-    assert text.endswith("Find the shares that balance them: `fembench tune m3 --ranks 2`.")
+    assert text.endswith("Find the shares that balance them: `fembench tune m3 --ranks 2 --storage csr`.")
     even = said(run_on(2, 1.0, waiting=0.4))[1]
     assert even.startswith("Waiting limits them, with 40 % of cg: all ranks compute about equally long.")
     assert "Each rank has 2 730 equations" in even
+
+
+def late(made):
+    """The run with a second rank that computes longer, for which the first waits."""
+    rows = np.array(made.sets[0].seconds)
+    rows[0, [ph.SPMV_INTERIOR, ph.WAIT]] = 0.3, 0.7
+    return replace(made, sets=tuple(replace(one, seconds=nested(rows)) for one in made.sets))
+
+
+def test_the_command_that_balances_asks_for_the_same_devices_method_and_partition_but_no_shares():
+    asked = {"device": "gpu,cpu", "overlap": False, "partitioner": "rcb", "per_node": 1, "storage": "sym"}
+    found = said(late(run_on(2, 1.0, cores=4, shares="2:1", emulate="1,0.5", dilate=2.0, **asked)))[1]
+    options = "--device gpu,cpu --no-overlap --per-node 1 --partitioner rcb --emulate 1,0.5 --dilate 2"
+    assert found.endswith(f"`fembench tune m3 --ranks 2 {options}`.")
+
+
+@pytest.mark.parametrize(("seconds", "faster"), [(0.5, True), (1.5, False)])
+def test_other_devices_that_are_shown_to_be_faster_are_named_whoever_built_the_mesh(seconds, faster):
+    both = run_on(2, 1.0, device="gpu,cpu", storage="sym")
+    alone = run_on(1, seconds, device="gpu", partitioner="blocks", storage="sym")
+    alone = replace(alone, mesh=replace(alone.mesh, hash="box-1"))
+    found = [text for text in said(both, alone) if text.startswith("With --device")]
+    assert len(found) == faster
+    assert all(f.startswith("With --device gpu, one rank (blocks) is 2.00 times as fast (1.9") for f in found)
+    other = replace(alone, mesh=replace(alone.mesh, n_cells=1))
+    assert not any("--device" in text for text in said(both, other))
 
 
 def test_rates_of_a_cache_are_not_taken_for_those_of_memory():

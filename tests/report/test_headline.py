@@ -10,6 +10,7 @@ from planted_nodes import Planted, planted_nodes
 from planted_records import lasting
 from report_sample import HOST, campaign, environment, make_record, rows_of, verdict
 
+from fembench.base.units import digits
 from fembench.records import phases as ph
 from fembench.records.record import LevelTimes
 from fembench.report import tables
@@ -82,9 +83,22 @@ def test_the_conclusions_begin_with_the_foreign_work_that_took_the_most_time():
     first = conclusions(results(records))[0]
     who = "others used up to 77 % of the CPU time on node8 in 2 of 3 runs"
     assert first.startswith(f"DISTURBED: {who}: times may be far off")
-    assert rows["figure of merit"]["remarks"].endswith("ranks 2, DISTURBED")
+    assert "m1 · csr, ranks 2, DISTURBED; without other work: " in rows["figure of merit"]["remarks"]
     quiet = head_of(campaign((1, 2), ("m1",))).values()
     assert not any("DISTURBED" in row["remarks"] for row in quiet)
+
+
+def test_beside_a_disturbed_figure_of_merit_stands_that_of_the_largest_quiet_run():
+    quiet = campaign((1, 2), ("m1",), noise=0.0)
+    (row, alone) = (head_of(made)["figure of merit"] for made in ([*quiet, loud()], quiet))
+    also = f"{digits(alone['value'])} MDOF/s, m1 · csr, ranks 2, VALID"
+    assert row["remarks"].endswith(f"m2 · csr, ranks 4, DISTURBED; without other work: {also}")
+    assert "without other work" not in alone["remarks"]
+    assert head_of([loud()])["figure of merit"]["remarks"].endswith("ranks 4, DISTURBED")
+
+
+def loud():
+    return on_hosts_with(make_record("m2", 4), others_percent=40.0)
 
 
 def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
@@ -107,6 +121,13 @@ def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
     assert rows["messages"]["value"] == pytest.approx(100 * (seconds[ph.SEND] + seconds[ph.UNPACK]) / cg)
     roofs = {r["phase"]: r for r in rows_of([record], "roofline")}
     assert rows["memory bandwidth used"]["value"] == pytest.approx(100 * roofs["product"]["of_roof_fraction"])
+
+
+def test_no_bandwidth_is_written_as_a_power_of_ten():
+    made = uncached(make_record("m2"))
+    fast = replace(made, solve=replace(made.solve, bandwidth=(3.98e12,)))
+    for text in (head_of([fast])["memory bandwidth used"]["remarks"], " ".join(conclusions(results([fast])))):
+        assert " 3980 GB/s" in text
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from planted_records import nested
-from report_sample import HOST, campaign, environment, make_record
+from planted_environment import on_hosts_with
+from planted_records import lasting, nested
+from report_sample import HOST, campaign, environment, make_record, rows_of
 
 from fembench.base.units import digits, seconds
 from fembench.records import phases as ph
@@ -78,7 +79,19 @@ def test_the_number_on_top_of_a_stack_is_the_sum_of_its_bands():
         whole = sum(one.get(name, 0.0) for _, names, _ in bands for name in names)
         assert digits(1e3 * whole) in words(plot)
         assert f"ranks 2\nsum: {digits(1e3 * whole)} ms\n" in plot.svg  # under the pointer
-        assert f" {seconds(whole)} on 2 ranks; " in plot.finding
+
+
+def test_the_sentence_on_a_set_has_the_time_of_the_tables_which_is_that_of_the_slowest_rank():
+    record = make_record("m1", 2, noise=0.0)
+    rows = np.array(record.sets[0].seconds)
+    rows[1, ph.ASSEMBLY] += 0.5
+    record = replace(record, sets=tuple(replace(one, seconds=nested(rows)) for one in record.sets))
+    (row,) = rows_of([record], "summary")
+    found = bars.phases(results([record]))[0].finding
+    assert found.startswith(f"On m1, a set takes {seconds(row['assembly_s'] + row['cg_s'])} on 2 ranks; ")
+    assert found.endswith(" of the bar is assembly.")
+    both = bars.phases(results([make_record("m1"), record]))[0].finding
+    assert both.endswith(" of the last bar is assembly.")
 
 
 def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_named():
@@ -133,10 +146,103 @@ def test_the_sentence_of_a_plot_names_the_extreme_that_was_measured(unrendered):
     ends = r"Communication takes \S+ % \(m\d · csr on 2 ranks\) to \S+ % \(m1 · csr on 4 ranks\) of CG\."
     assert re.fullmatch(ends, found["communication"])
     assert found["ranks"].startswith("Rank 3 computes longest: ")
-    assert " Rank 0 waits longest: " in found["ranks"]
+    assert " Rank 0 waits longest, for neighbours and in all-reduces: " in found["ranks"]
     assert found["residuals"] == "m3 takes 428 iterations on one rank and 428 on 4 ranks."
     (fixed,) = [p for p in gallery(results([make_record("m3", iterations=428)])) if p.name == "residuals"]
     assert fixed.finding == "After 428 iterations, the residual of m3 is 2e-09 of the first."
+
+
+def test_the_rank_that_computes_longest_does_so_for_as_long_as_its_bars_are_high_without_the_loop():
+    record = make_record("m3", 4, noise=0.0)
+    rows = np.array(record.sets[-1].seconds)
+    computing = rows[:, ph.CG_COMPUTING].sum(axis=1)
+    found = bars.rank_by_rank(results([record])).finding
+    ratio = computing.max() / computing.mean()
+    assert found.startswith(f"Rank 3 computes longest: {seconds(computing[3])} per set, {ratio:.2f} times")
+    assert found.endswith(f": {seconds(rows[0, [ph.WAIT, ph.ALLREDUCE]].sum())}.")
+
+
+def test_plots_of_disturbed_runs_say_so_in_the_sentence_and_in_what_is_drawn(not_laid_out):
+    quiet = campaign((1, 2), ("m2", "m3"), noise=0.0)
+    found = gallery(results([on_hosts_with(one, others_percent=40.0) for one in quiet]))
+    assert {"weak", "ranks", "roofline"} < {plot.name for plot in found}
+    for plot in found:
+        of_times = plot.name != "residuals"
+        assert ("DISTURBED" in plot.finding) is of_times, plot.name
+        assert ("DISTURBED" in plot.title or "DISTURBED" in " ".join(words(plot))) is of_times, plot.name
+
+
+def test_a_sentence_leaves_disturbed_runs_out_while_there_are_others(not_laid_out):
+    quiet = campaign((1, 2), ("m3",), noise=0.0)
+    loud = on_hosts_with(make_record("m3", 4, noise=0.0), others_percent=40.0)
+    found = {p.name: p for p in gallery(results([*quiet, loud]))}
+    assert found["speedup"].finding.startswith("The largest speedup is 1.")
+    assert " of m3 · csr on 2 ranks, an " in found["speedup"].finding
+    for name in ("speedup", "communication", "roofline", "speedup_factors"):
+        assert found[name].finding.endswith(" Runs that are DISTURBED do not count."), name
+        assert "4 ranks" not in found[name].finding
+    assert "4 ranks, DISTURBED; " in found["phases"].finding
+    assert found["ranks"].finding.startswith("DISTURBED: Rank 3 computes longest")
+    for name in ("speedup", "communication", "speedup_factors"):
+        assert any("DISTURBED: ranks 4" in text for text in words(found[name])), name
+    for name in ("phases", "set_up"):
+        assert "4 · DISTURBED" in words(found[name]), name
+        assert "ranks 4 · DISTURBED\nsum: " in found[name].svg, name
+    assert "4 ranks · DISTURBED" in words(found["roofline"])
+    assert found["time_line-4"].title.endswith(" · DISTURBED")
+
+
+def test_a_speedup_over_a_disturbed_base_is_disturbed():
+    base, two, four = campaign(meshes=("m3",), noise=0.0)
+    plot = lines.speedups(results([on_hosts_with(base, others_percent=40.0), two, four]))
+    assert re.search(r"on 4 ranks, DISTURBED, an efficiency of \S+\.$", plot.finding)
+    assert "m3 · DISTURBED: ranks 2, 4" in words(plot)
+
+
+def test_factors_are_broken_lines_and_their_products_full_ones_as_the_caption_says():
+    full = [label for label, (_, look) in lines.FACTORS.items() if "linestyle" not in look]
+    assert full == ["global", "parallel"]
+
+
+def test_a_speedup_below_one_can_be_read_on_an_axis_that_says_it_is_logarithmic():
+    one, two = campaign((1, 2), ("m3",), noise=0.0)
+    found = words(lines.speedups(results([one, lasting(two, 2.5)])))
+    assert {"0.7", "1", "1.5", "2"} <= set(found)
+    assert "speedup of CG, T(1) / T(P), log scale" in found
+
+
+def test_error_bars_of_several_curves_stand_beside_each_other(monkeypatch):
+    places, draw = [], canvas.curve_with_bars
+
+    def kept(axes, x, *ends, **look):
+        places.append(x[-1])
+        draw(axes, x, *ends, **look)
+
+    monkeypatch.setattr(canvas, "curve_with_bars", kept)
+    lines.communication(results(campaign((2, 4))))
+    assert len(set(places)) == len(places) == 3
+    assert places == pytest.approx([4] * 3, rel=0.05)
+
+
+def test_a_long_name_under_a_bar_keeps_the_word_that_its_numbers_need():
+    with canvas.figure(1) as (_, (axes,)):
+        names = ["16 · 200,15*1 · rcb · DISTURBED", "a-name-of-more-than-twenty-four"]
+        canvas.categories(axes, names, "ranks")
+        labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["16 · 200,15*1 · rcb ·\nDISTURBED", "a-name-of-more-than-twe…"]
+
+
+def test_a_title_that_is_wider_than_its_panel_is_broken_between_its_parts():
+    with canvas.figure(3) as (_, (first, second, third)):
+        canvas.title(first, "box:1000000 #9be9e6 · sym · on gpu,15*cpu")
+        canvas.title(second, "m · sym · block-jacobi\n198 900 equations")
+        canvas.title(third, "a-mesh-with-a-name-wider-than-a-panel · csr")
+        titles = [axes.get_title(loc="left") for axes in (first, second, third)]
+    assert titles == [
+        "box:1000000 #9be9e6 ·\nsym · on gpu,15*cpu",
+        "m · sym · block-jacobi\n198 900 equations",
+        "a-mesh-with-a-name-wider-than-a-panel ·\ncsr",
+    ]
 
 
 def test_a_page_may_replace_the_colours_of_axes_and_text_and_a_file_keeps_them():

@@ -148,6 +148,9 @@ def test_a_lone_result_is_named_by_its_method_unless_that_is_the_default():
     own = {"precond": "multigrid", "recurrence": "pipelined", "tolerance_kind": "relative", "iterations": 7}
     assert [r.method for r in results([make_record(**own)])] == ["csr · multigrid · pipelined"]
     assert [r.method for r in results([make_record()])] == ["csr"]
+    gpu = {"storage": "sym", "device": "gpu"}
+    beside = [make_record(precond="jacobi", **gpu), make_record("m2", **gpu)]
+    assert [r.method for r in results(beside)] == ["sym · jacobi · on gpu", "sym · on gpu"]
 
 
 def test_the_kind_of_a_tolerance_reads_as_words():
@@ -176,6 +179,16 @@ def test_a_mesh_file_that_changed_is_two_meshes():
     other = make_record(run=1)
     other = replace(other, mesh=replace(other.mesh, hash="abcdef123"))
     assert {r.mesh for r in results([make_record(), other])} == {"m1 #hash o", "m1 #abcdef"}
+
+
+def test_a_box_of_so_many_equations_has_the_name_that_was_asked_for_and_says_what_it_became():
+    made = make_record()
+    box = replace(made, case=made.case.with_(mesh="box:600"), mesh=replace(made.mesh, name="box:5x6x4"))
+    assert [row["mesh"] for row in rows_of([box], "meshes")] == ["box:600 = box:5x6x4"]
+    for asked, name in (("box:5x6x4", "box:5x6x4"), ("meshes/part.msh", "part")):
+        same = replace(box, case=made.case.with_(mesh=asked), mesh=replace(made.mesh, name=name))
+        (row,) = rows_of([same], "meshes")
+        assert row["mesh"] == results([same])[0].mesh
 
 
 def test_synthetic_runs_are_labelled_in_every_table_of_results():

@@ -81,13 +81,15 @@ def _set(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
     seen = {label for panel in panels for label, seconds in panel.series.items() if np.any(seconds)}
     work = [label for label in ("assembly", "product", "vectors", "preconditioner", "loop") if label in seen]
     caption = (
-        "One set of assembly and CG, from bottom to top; the number on top is the sum of the bands. Each "
-        "band is a mean over ranks. (Times on the slowest rank are in the table; they would not add up.) "
+        "One set of assembly and CG, from bottom to top; each band is a mean over ranks, and the number on "
+        "top is their sum. (The sentence above and the tables have the time on the slowest rank.) "
         f"Work should shrink as ranks are added: {labelled(*work)}. Communication, also that of the "
         f"preconditioner, is {labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting "
         "for a neighbour."
     )
-    said = findings.of_stacks("a set takes", list(shown.values())[-1], panels[-1].series)
+    group = list(shown.values())[-1]
+    took = [r.times[measures.SOLVE].median for r in group]
+    said = findings.of_stacks("a set takes", group, panels[-1].series, took)
     title = f"A set of assembly and CG against ranks, {method}"
     return _stacks(name, title, caption + left_out, panels, said)
 
@@ -100,7 +102,8 @@ def _set_up(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
         "Each band is a mean over ranks, and the number on top is the sum. It usually grows with the ranks; "
         "a program that solves many times on one mesh pays for it once."
     )
-    said = findings.of_stacks("the set-up takes", list(shown.values())[-1], panels[-1].series)
+    what = "the set-up takes, as a mean over ranks,"
+    said = findings.of_stacks(what, list(shown.values())[-1], panels[-1].series)
     return _stacks(name, f"Set-up against ranks, {method}", caption + left_out, panels, said)
 
 
@@ -111,7 +114,7 @@ def _panels(
     return [
         Bars(
             f"{mesh}\n{units.count(group[0].record.mesh.n_equations)} equations",
-            [r.setting for r in group],
+            [r.marked for r in group],
             _bands([mean_times(r.runs) for r in group], bands),
         )
         for mesh, group in meshes.items()
@@ -131,7 +134,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     medians = {name: over_runs(found) for name, found in by_name(result.runs).items()}
     nothing = np.zeros(result.ranks)
     series = {label: _means(sum((medians.get(n, nothing) for n in of), nothing)) for label, of, _ in SOLVE}
-    title = f"{result.mesh} · {result.method} · ranks {result.setting}"
+    title = f"{result.mesh} · {result.method} · ranks {result.marked}"
     panel = Bars(title, list(map(str, _firsts(result.ranks))), series, x="rank")
     slowest = result.times[CG]
     caption = (
@@ -183,7 +186,7 @@ def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
     against, efficiency = [], []
     for title, group in list(series.items())[-PANELS:]:
         runs = group[-RUNS:]
-        labels = [u.result.setting for u in runs]
+        labels = [u.result.marked for u in runs]
         alone = dict.fromkeys(name for u in runs for name in u.alone)
         ratios = {f"over {n} alone": [u.against.get(n, (np.nan,))[0] for u in runs] for n in alone}
         against += [Bars(title, labels, ratios, "speedup, assembly + CG")] if ratios else []

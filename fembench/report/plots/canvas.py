@@ -11,6 +11,7 @@ import dataclasses
 import io
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,7 @@ WIDTH = 9.0  # inches of a whole figure
 POINTS = 72  # of an inch, as in SVG
 MOST_TICKS = 9  # of an axis of ranks
 LONGEST = 24  # characters of a name under an axis
+WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": AXIS,
@@ -237,13 +239,33 @@ def _round_numbers(values: np.ndarray) -> list[float]:
     return [t for t in ticks if 0.8 * values.min() <= t <= 1.25 * values.max()]
 
 
+def title(axes: Axes, words: str) -> None:
+    """The title of a panel, on several lines if it is wide."""
+    axes.set_title("\n".join(_lines(escaped(words), int(8 * _inches(axes)))))
+
+
+def _lines(words: str, room: int) -> list[str]:
+    """Lines of up to `room` characters, broken at ' · ' only."""
+    kept = words.replace(" ", "\0").replace("\0·\0", "\0· ").split("\n")
+    return [part.replace("\0", " ") for line in kept for part in textwrap.wrap(line, room, **WHOLE)]
+
+
+def _inches(axes: Axes) -> float:
+    """The width of a panel, with its axis."""
+    grid = axes.get_subplotspec()
+    inches: float = axes.figure.bbox.width / axes.figure.dpi
+    return inches / (grid.get_gridspec().ncols if grid else 1)
+
+
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
     """Ticks with names; cut and turned if they are long, thinned if there are many."""
-    names = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names]
-    grid = axes.get_subplotspec()
-    inches = axes.figure.bbox.width / axes.figure.dpi
-    room = 10 * inches / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other
-    longest = max(map(len, names), default=0)
+    lines = [
+        [part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in _lines(name, LONGEST)]
+        for name in names
+    ]
+    names = ["\n".join(each) for each in lines]
+    room = 10 * _inches(axes)  # characters beside each other
+    longest = max((len(line) for each in lines for line in each), default=0)
     turned = longest > 3 and (longest + 1) * len(names) > room
     step = -(-len(names) * (2 if turned else longest + 1) // int(room))
     kwargs: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}

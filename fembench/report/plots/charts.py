@@ -11,6 +11,7 @@ from fembench.base.arrays import F64
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 
+BESIDE = 1.015  # from the error bars of a curve to those of the next, which stand beside them
 WRITTEN = 16  # values that are written on the bars of a panel at most
 
 
@@ -54,7 +55,7 @@ def bars(
                 axes.axhline(line, color=canvas.GREY, linestyle="--", linewidth=1.2)
             highest = max(factor * float(np.nanmax(whole)), axes.dataLim.y1, line or 0)
             axes.set_ylim(0, 1.12 * highest or 1.0)
-            axes.set_title(canvas.escaped(panel.title))
+            canvas.title(axes, panel.title)
             axes.set_ylabel(panel.y or unit)
             canvas.categories(axes, panel.names, panel.x)
         series = (item for panel in panels for item in panel.series.items() if item[0] != panel.y)
@@ -148,12 +149,13 @@ def curves(
         for axes, panel in zip(axes_of, panels):
             if panel.line is not None:
                 axes.axhline(panel.line, color=canvas.GREY, linestyle="--", linewidth=1.2)
-            for c in panel.curves:
-                canvas.curve_with_bars(axes, c.x, *c.ends, **c.look)
+            for k, c in enumerate(panel.curves):
+                aside = BESIDE ** (k - (len(panel.curves) - 1) / 2) if (c.ends[1] < c.ends[2]).any() else 1
+                canvas.curve_with_bars(axes, aside * np.array(c.x), *c.ends, **c.look)
                 _point_tips(axes, c)
             canvas.rank_axis(axes, [x for c in panel.curves for x in c.x])
             axes.set_ylim(0, panel.top or 1.15 * axes.dataLim.y1)
-            axes.set_title(canvas.escaped(panel.title))
+            canvas.title(axes, panel.title)
             axes.set_ylabel(panel.y)
         adjust(axes_of)
         canvas.legend_below(drawn, axes_of[0])

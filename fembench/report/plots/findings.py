@@ -1,6 +1,11 @@
-"""What the results show in each plot: one sentence, computed from them."""
+"""What the results show in each plot: one sentence, computed from them.
 
-from collections.abc import Mapping, Sequence
+No extreme is one of results that are OVERSUBSCRIBED or DISTURBED while there are others;
+wherever a sentence has a number of such a result, it has the word.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,59 +16,77 @@ from fembench.records.compare import ranks_in_words
 from fembench.records.record import Event
 from fembench.report.factors import EfficiencyFactors
 from fembench.report.measures import PRODUCT, rank_times
-from fembench.report.results import Result
+from fembench.report.results import Result, unfit
 from fembench.report.roofline import ITERATION as WHOLE
 from fembench.report.roofline import RooflinePoint
 from fembench.report.speedup import Speedup
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint
 
-
-def _ranks(result: Result) -> str:
-    """'4 ranks', 'one rank', '2 ranks (7:1)'."""
-    shares = f" ({result.placement})" if result.placement else ""
-    return f"{ranks_in_words(result.ranks)}{shares}"
+T = TypeVar("T")
 
 
-def _case(result: Result) -> str:
+def _ranks(result: Result, *others: Result | None) -> str:
+    """'4 ranks', '2 ranks (7:1)', '4 ranks, DISTURBED' if that or one of the others is."""
+    return ", ".join([result.in_words, *unfit(result, *filter(None, others))])
+
+
+def _case(result: Result, *others: Result | None) -> str:
     """'m3 · sym on 4 ranks'."""
-    return f"{' · '.join(result.series)} on {_ranks(result)}"
+    return f"{' · '.join(result.series)} on {_ranks(result, *others)}"
 
 
-def of_stacks(what: str, group: Sequence[Result], bands: Mapping[str, npt.ArrayLike]) -> str:
-    """Of the results of one mesh: seconds of each by label of the band."""
+def _fit(
+    found: Sequence[T], results_of: Callable[[T], Sequence[Result | None]], least: int = 1
+) -> tuple[Sequence[T], str]:
+    """(those to conclude from: all, if fewer than `least` are fit; a sentence on those left out)."""
+    labels = [unfit(*filter(None, results_of(one))) for one in found]
+    fit = [one for one, words in zip(found, labels) if not words]
+    left_out = " or ".join(dict.fromkeys(word for words in labels for word in words))
+    enough = left_out and len(fit) >= least
+    return (fit, f" Runs that are {left_out} do not count.") if enough else (found, "")
+
+
+def of_stacks(
+    what: str, group: Sequence[Result], bands: Mapping[str, npt.ArrayLike], seconds_of: Sequence[float] = ()
+) -> str:
+    """Of results of one mesh: how long each took (else: the sum), and its seconds by label of the band."""
     heights = np.array([np.asarray(values, float) for values in bands.values()])
-    whole = heights.sum(axis=0)
-    if not whole[-1]:
+    if not heights[:, -1].any():
         return ""
+    took = seconds_of or heights.sum(axis=0).tolist()
     highest = int(heights[:, -1].argmax())
-    part = percent(float(heights[highest, -1] / whole[-1]), 0)
-    first = f"{seconds(whole[0])} on {_ranks(group[0])} and " if len(group) > 1 else ""
-    last = f"{seconds(whole[-1])} on {_ranks(group[-1])}"
-    of = "that" if first else "it"
-    return f"On {group[0].mesh}, {what} {first}{last}; {part} of {of} is {list(bands)[highest]}."
+    part = percent(float(heights[highest, -1] / heights[:, -1].sum()), 0)
+    first = f"{seconds(took[0])} on {_ranks(group[0])} and " if len(group) > 1 else ""
+    bar = f"{seconds(took[-1])} on {_ranks(group[-1])}; {part} of {'the last' if first else 'the'} bar"
+    return f"On {group[0].mesh}, {what} {first}{bar} is {list(bands)[highest]}."
 
 
 def of_ranks(result: Result) -> str:
     """Which rank computes longest, and which waits longest."""
-    work = rank_times(result.runs, ph.CG) - rank_times(result.runs, *ph.COMMUNICATION)
+    work = rank_times(result.runs, *ph.CG_COMPUTING)
     waits = rank_times(result.runs, *ph.WAITING)
     slow, idle = int(work.argmax()), int(waits.argmax())
+    label = "".join(f"{word}: " for word in unfit(result))
     return (
-        f"Rank {slow} computes longest: {seconds(float(work[slow]))} per set, {work[slow] / work.mean():.2f} "
-        f"times the mean. Rank {idle} waits longest: {seconds(float(waits[idle]))}."
+        f"{label}Rank {slow} computes longest: {seconds(float(work[slow]))} per set, "
+        f"{work[slow] / work.mean():.2f} times the mean. Rank {idle} waits longest, for neighbours and in "
+        f"all-reduces: {seconds(float(waits[idle]))}."
     )
 
 
 def of_speedups(found: Sequence[Speedup]) -> str:
     """The largest one."""
+    found, left_out = _fit(found, lambda s: (s.result, s.base))
     best = max(found, key=lambda s: s.ratio)
     efficiency = f", an efficiency of {best.efficiency:.2f}" if np.isfinite(best.efficiency) else ""
-    return f"The largest speedup is {best.ratio:.2f}, of {_case(best.result)}{efficiency}."
+    case = _case(best.result, best.base)
+    return f"The largest speedup is {best.ratio:.2f}, of {case}{efficiency}.{left_out}"
 
 
 def of_factors(group: Sequence[EfficiencyFactors]) -> str:
     """The lowest factor on the most ranks."""
+    group, left_out = _fit(group, lambda f: (f.result, f.base), least=2)
     last = max(group, key=lambda f: f.result.ranks)
     factors = {
         "load balance": last.load_balance,
@@ -73,37 +96,42 @@ def of_factors(group: Sequence[EfficiencyFactors]) -> str:
     }
     value, name = min((value, name) for name, value in factors.items() if np.isfinite(value))
     whole = f"the global efficiency is {last.overall:.2f}; " if np.isfinite(last.overall) else ""
-    return f"For {_case(last.result)}, {whole}the lowest factor is {name}, {value:.2f}."
+    case = _case(last.result, last.base)
+    return f"For {case}, {whole}the lowest factor is {name}, {value:.2f}.{left_out}"
 
 
 def of_weak(group: Sequence[WeakPoint]) -> str:
     """How an iteration grows from the fewest to the most ranks of a series."""
+    group, left_out = _fit(group, lambda p: (p.result, p.base), least=2)
     first, last = group[0], group[-1]
     ratio = last.times[ITERATION].median / first.times[ITERATION].median
     e = last.efficiency.get(ITERATION, (np.nan,))[0]
     efficiency = f": an efficiency of {e:.2f}" if np.isfinite(e) else ""
-    ranks = f"{ranks_in_words(first.result.ranks)} to {ranks_in_words(last.result.ranks)}"
-    return f"From {ranks}, an iteration takes {ratio:.2f} times as long{efficiency}."
+    ranks = f"{ranks_in_words(first.result.ranks)} to {_ranks(last.result, first.result)}"
+    return f"From {ranks}, an iteration takes {ratio:.2f} times as long{efficiency}.{left_out}"
 
 
 def of_communication(found: Sequence[tuple[Result, float]]) -> str:
     """The smallest and the largest share of communication."""
+    found, left_out = _fit(found, lambda one: one[:1])
     low, least = min(found, key=lambda one: one[1])
     high, most = max(found, key=lambda one: one[1])
     if low is high:
-        return f"Communication takes {percent(most)} of CG, for {_case(high)}."
-    return f"Communication takes {percent(least)} ({_case(low)}) to {percent(most)} ({_case(high)}) of CG."
+        return f"Communication takes {percent(most)} of CG, for {_case(high)}.{left_out}"
+    ends = f"{percent(least)} ({_case(low)}) to {percent(most)} ({_case(high)})"
+    return f"Communication takes {ends} of CG.{left_out}"
 
 
 def of_roofline(points: Sequence[RooflinePoint]) -> str:
     """How near to its roof the largest case is."""
+    points, left_out = _fit(points, lambda p: (p.result,))
     last = max(points, key=lambda p: (p.result.record.mesh.n_equations, p.result.ranks)).result
     of_roof = {p.phase: percent(p.of_roof, 0) for p in points if p.result is last}
     product = f"the product reaches {of_roof[PRODUCT]} of its roof, " if PRODUCT in of_roof else ""
-    return f"For {_case(last)}, {product}the whole iteration {of_roof[WHOLE]}."
+    return f"For {_case(last)}, {product}the whole iteration {of_roof[WHOLE]}.{left_out}"
 
 
-def of_time_line(events: Sequence[Event], n_ranks: int) -> str:
+def of_time_line(result: Result, events: Sequence[Event], n_ranks: int) -> str:
     """How long ranks wait within the iterations drawn."""
     waits = dict.fromkeys(sorted({e.rank for e in events}), 0.0)
     for e in (e for e in events if e.phase in ph.WAITING):
@@ -114,7 +142,9 @@ def of_time_line(events: Sequence[Event], n_ranks: int) -> str:
     longest = max(waits, key=waits.__getitem__)
     share = percent(sum(waits.values()) / whole / n_ranks, 0)
     most = percent(waits[longest] / whole, 0)
-    return f"In these iterations, ranks wait for {share} of the time; rank {longest} waits longest, {most}."
+    label = "".join(f"{word}: " for word in unfit(result))
+    waiting = f"ranks wait for {share} of the time; rank {longest} waits longest, {most}"
+    return f"{label}In these iterations, {waiting}."
 
 
 def of_residuals(few: Result, many: Result) -> str:
@@ -124,24 +154,24 @@ def of_residuals(few: Result, many: Result) -> str:
         part = f"{solve.residuals[-1] / solve.residuals[0]:.2g} of the first"
         return f"After {count(solve.iterations)} iterations, the residual of {few.mesh} is {part}."
     first, last = (count(r.record.solve.iterations) for r in (few, many))
-    more = f" and {last} on {_ranks(many)}" if many is not few else ""
-    return f"{few.mesh} takes {first} iterations on {_ranks(few)}{more}."
+    more = f" and {last} on {many.in_words}" if many is not few else ""
+    return f"{few.mesh} takes {first} iterations on {few.in_words}{more}."
 
 
 def of_alone(found: Sequence[Unequal]) -> str:
     """The speedup over the fastest host alone."""
-    timed = [u for u in found if u.alone]
+    timed, left_out = _fit([u for u in found if u.alone], lambda u: (u.result, *u.alone.values()))
     if not timed:
         return ""
     best = max(timed, key=lambda u: u.fastest[0])
-    host = next(iter(best.against))
-    return f"The largest speedup over {host} alone is {best.fastest[0]:.2f}, of {_case(best.result)}."
+    host, case = next(iter(best.against)), _case(best.result, *best.alone.values())
+    return f"The largest speedup over {host} alone is {best.fastest[0]:.2f}, of {case}.{left_out}"
 
 
 def of_use(found: Sequence[Unequal]) -> str:
     """The best efficiency of unequal ranks."""
-    known = [u for u in found if np.isfinite(u.e_het)]
+    known, left_out = _fit([u for u in found if np.isfinite(u.e_het)], lambda u: (u.result,))
     if not known:
         return ""
     best = max(known, key=lambda u: u.e_het)
-    return f"The hosts are used best by {_case(best.result)}: E_het is {best.e_het:.2f}."
+    return f"The hosts are used best by {_case(best.result)}: E_het is {best.e_het:.2f}.{left_out}"

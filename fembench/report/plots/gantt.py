@@ -18,7 +18,7 @@ from fembench.report.measures import PRODUCT, VECTORS
 from fembench.report.plots import canvas, findings
 from fembench.report.plots.bars import ASSEMBLY, SET_UP, SOLVE, labelled
 from fembench.report.plots.canvas import Axes, Plot
-from fembench.report.results import Result
+from fembench.report.results import Result, unfit
 from fembench.report.roofline import ITERATION, RooflinePoint
 
 ROWS = 64  # largest number of ranks drawn
@@ -50,15 +50,14 @@ def _chart(result: Result) -> Plot:
     shown = _rows(result.ranks)
     events = [e for e in record.events if e.rank in shown and e.phase in _COLOURS]
     inside = [e for e in events if e.phase in ph.CG_PARTS]
-    before = _without_gap([e for e in events if e.phase not in ph.CG_PARTS])
+    before = _without_holes([e for e in events if e.phase not in ph.CG_PARTS])
     row_height = 0.34 if len(shown) <= 8 else 0.2 if len(shown) <= 24 else 0.11
-    charts = [
-        (group, title) for group, title in ((before, "before CG, without warm-ups"), (inside, "")) if group
-    ]
+    cut = "before CG, without warm-ups and verification"
+    charts = [(group, title) for group, title in ((before, cut), (inside, "")) if group]
     with canvas.figure(len(charts), columns=1, height=1.5 + row_height * len(shown)) as (drawn, panels):
         for axes, (group, title) in zip(panels, charts):
             _draw(axes, group, shown)
-            axes.set_title(title)
+            canvas.title(axes, title)
         _mark_iterations(panels[-1], inside)
         present = sorted({e.phase for e in [*before, *inside]})
         legend = dict(_COLOURS[phase] for phase in present)
@@ -70,28 +69,27 @@ def _chart(result: Result) -> Plot:
         return canvas.plot(
             drawn,
             f"time_line-{result.ranks}",
-            f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.method}",
+            f"Time line of {plural(result.ranks, 'rank')}: {' · '.join([*result.series, *unfit(result)])}",
             "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
             "iterations of CG, with the start of each numbered. A rank computes in "
             f"{labelled(*works)}; it waits for a neighbour in {labelled('wait')}, and for all "
             f"ranks in {labelled('all-reduce')}. If a wait of one rank ends where the product of another "
             "ends, the first was waiting for the second. White is time outside every span: the loop itself "
             f"or the operating system. Time: {alignment(record)}." + dropped + left_out,
-            findings.of_time_line(inside, len(shown)),
+            findings.of_time_line(result, inside, len(shown)),
         )
 
 
-def _without_gap(events: Sequence[Event]) -> list[Event]:
-    """Set-up and the assembly of the first timed set, without the warm-up between them."""
-    of_set = [e for e in events if e.phase in (ph.SYNC, ph.ASSEMBLY)]
-    set_up = [e for e in events if e.phase not in (ph.SYNC, ph.ASSEMBLY)]
-    if not of_set or not set_up:
-        return list(events)
-    end = max(e.end for e in set_up)
-    begin = min(e.begin for e in of_set)
-    cut = begin - end - 0.03 * (end - min(e.begin for e in set_up))
-    moved = [msgspec.structs.replace(e, begin=e.begin - cut, end=e.end - cut) for e in of_set]
-    return [*set_up, *moved] if cut > 0 else list(events)
+def _without_holes(events: Sequence[Event]) -> list[Event]:
+    """Set-up and the assembly of a timed set, closed up where no rank is in any of them for long."""
+    if not events:
+        return []
+    order = sorted(events, key=lambda e: e.begin)
+    ends = np.maximum.accumulate([e.end for e in order])
+    holes = np.maximum([e.begin for e in order[1:]] - ends[:-1], 0)
+    kept = 0.03 * (ends[-1] - order[0].begin - holes.sum())  # of each
+    cuts = [0.0, *np.cumsum(np.maximum(holes - kept, 0)).tolist()]
+    return [msgspec.structs.replace(e, begin=e.begin - cut, end=e.end - cut) for e, cut in zip(order, cuts)]
 
 
 def _rows(n_ranks: int) -> list[int]:
@@ -172,14 +170,14 @@ def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
         return None
     shown = {name: _some(points) for name, points in list(series.items())[-PANELS:]}
     everything = [p for points in shown.values() for p in points]
-    settings = sorted({(p.result.ranks, p.result.setting) for p in everything})
+    settings = sorted({(p.result.ranks, p.result.marked) for p in everything})
     colours = {s: canvas.CYCLE[i % len(canvas.CYCLE)] for i, (_, s) in enumerate(settings)}
     low = min(p.intensity for p in everything) / 1.6
     high = max(p.intensity for p in everything) * 1.6
     width = min(canvas.WIDTH, 3.0 + 3.0 * len(shown))
     with canvas.figure(len(shown), height=3.9, width=width) as (drawn, panels):
         for axes, (name, points) in zip(panels, shown.items()):
-            axes.set_title(canvas.escaped(name))
+            canvas.title(axes, name)
             _panel(axes, points, colours, np.array([low, high]))
         canvas.key_below(drawn, _key(colours, everything))
         said = findings.of_roofline(everything)
@@ -197,21 +195,21 @@ CAPTION = (
 
 def _some(points: Sequence[RooflinePoint]) -> list[RooflinePoint]:
     """Those of a few settings."""
-    settings = list(dict.fromkeys(p.result.setting for p in points))
+    settings = list(dict.fromkeys(p.result.marked for p in points))
     at = np.unique(np.linspace(0, len(settings) - 1, min(ROOFS, len(settings))).round().astype(int))
     kept = {settings[i] for i in at}
-    return [p for p in points if p.result.setting in kept]
+    return [p for p in points if p.result.marked in kept]
 
 
 def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str], ends: np.ndarray) -> None:
-    roofs = {p.result.setting: p.roof for p in points}
+    roofs = {p.result.marked: p.roof for p in points}
     for setting, roof in roofs.items():
         axes.plot(ends, ends * roof / 1e9, color=colours[setting], linewidth=1.4)
     for p in points:
         axes.plot(
             [p.intensity],
             [p.flop_rate / 1e9],
-            color=colours[p.result.setting],
+            color=colours[p.result.marked],
             marker=MARKERS[p.phase],
             linestyle="",
             markersize=8,
@@ -230,12 +228,12 @@ def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str],
 def _said(p: RooflinePoint) -> str:
     """A point in words, for the pointer."""
     rates = f"{p.flop_rate / 1e9:.3g} Gflop/s at {p.intensity:.3g} flops per byte"
-    return f"{NAMES[p.phase]}, ranks {p.result.setting}\n{rates}: {percent(p.of_roof, 0)} of the roof"
+    return f"{NAMES[p.phase]}, ranks {p.result.marked}\n{rates}: {percent(p.of_roof, 0)} of the roof"
 
 
 def _key(colours: dict[str, str], points: Sequence[RooflinePoint]) -> dict[str, dict[str, Any]]:
     """Label -> look: lines of the roofs, markers of the phases."""
-    ranks = {p.result.setting: p.result.ranks for p in points}
+    ranks = {p.result.marked: p.result.ranks for p in points}
     lines: dict[str, dict[str, Any]] = {
         plural(ranks[setting], "rank") + setting.removeprefix(str(ranks[setting])): {"color": colour}
         for setting, colour in colours.items()

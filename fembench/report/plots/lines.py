@@ -11,7 +11,7 @@ from fembench.report.factors import EfficiencyFactors
 from fembench.report.plots import canvas, charts, findings
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.plots.charts import Curves, Series
-from fembench.report.results import Result, by_series
+from fembench.report.results import Result, by_series, unfit
 from fembench.report.speedup import SUPERLINEAR, Speedup, all_speedups
 from fembench.report.weak import ITERATION, WeakPoint
 
@@ -38,13 +38,25 @@ def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _styled(found: Sequence[tuple[Result, T]]) -> list[tuple[dict[str, Any], list[T]]]:
-    """(look, items) by mesh, method and placement of their results."""
-    groups: dict[tuple[str, str], list[T]] = {}
-    for result, item in found:
-        rest = " · ".join(w for w in (result.method, result.placement) if w)
-        groups.setdefault((result.mesh, rest), []).append(item)
-    return list(zip(curve_looks(list(groups)), groups.values()))[:CURVES]
+def _styled(found: Sequence[tuple[Result, T, Result | None]]) -> list[tuple[dict[str, Any], list[T]]]:
+    """(look, items) by mesh, method and placement of their results; the last is a result's base."""
+    groups: dict[tuple[str, str], list[tuple[Result, T, Result | None]]] = {}
+    for one in found:
+        rest = " · ".join(w for w in (one[0].method, one[0].placement) if w)
+        groups.setdefault((one[0].mesh, rest), []).append(one)
+    looks = curve_looks(list(groups))
+    for look, group in zip(looks, groups.values()):
+        look["label"] += _marks([(result, base) for result, _, base in group])
+    return [(look, [item for _, item, _ in group]) for look, group in zip(looks, groups.values())][:CURVES]
+
+
+def _marks(found: Sequence[tuple[Result, Result | None]]) -> str:
+    """' · DISTURBED: ranks 2, 4' for the name of a curve of results with their bases, or ""."""
+    ranks: dict[str, list[str]] = {}
+    for result, base in found:
+        for word in unfit(result, base or result):
+            ranks.setdefault(word, []).append(str(result.ranks))
+    return "".join(f" · {word}: ranks {', '.join(numbers)}" for word, numbers in ranks.items())
 
 
 def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
@@ -52,7 +64,7 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
     found = [s for s in all_speedups(results, base=base) if np.isfinite(s.ratio)]
     if not found:
         return None
-    styled = _styled([(s.result, s) for s in found])
+    styled = _styled([(s.result, s, s.base) for s in found])
     drawn = [_speedup_curves(look, group) for look, group in styled]
     one = {s.base.ranks for s in found if s.base} == {1}
     known = [s.efficiency for s in found if np.isfinite(s.efficiency)]
@@ -68,7 +80,7 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
         "super-linear; the table says whether caches or saved work explain it. Efficiency is left out if "
         "ranks are unequal or share cores.",
         [
-            Curves("", f"speedup of CG, {definition}", [left for left, _ in drawn]),
+            Curves("", f"speedup of CG, {definition}, log scale", [left for left, _ in drawn]),
             Curves("", "efficiency, speedup / P", [right for _, right in drawn], top, line=1.0),
         ],
         finding=findings.of_speedups(found),
@@ -81,9 +93,8 @@ def _ideal(axes_of: Sequence[Axes]) -> None:
     left, right = axes_of
     ends = left.dataLim.x0, left.dataLim.x1
     left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal", zorder=1)
-    left.set_yscale("log", base=2)
+    canvas.plain_log(left, "y", left.dataLim.intervaly)
     left.autoscale(axis="y")
-    left.yaxis.set_major_formatter(lambda v, _: f"{v:g}" if v >= 1 else f"1/{1 / v:g}")
     right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
 
 
@@ -99,7 +110,7 @@ def _speedup_curves(look: dict[str, Any], group: Sequence[Speedup]) -> tuple[Ser
 
 def communication(results: Sequence[Result]) -> Plot | None:
     """Share of communication in CG against ranks."""
-    timed = [(r, r) for r in results if measures.CG in r.times and r.ranks > 1]
+    timed = [(r, r, None) for r in results if measures.CG in r.times and r.ranks > 1]
     if not timed:
         return None
     made: list[Series] = []
@@ -133,7 +144,8 @@ def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
     longest = max(p.times[ITERATION].median for _, group in shown for p in group)
     factor, unit = canvas.seconds_scale(longest)
     left, right = [], []
-    for look, (_, group) in zip(curve_looks([(name, "") for name, _ in shown]), shown):
+    names = [(name + _marks([(p.result, p.base) for p in group]), "") for name, group in shown]
+    for look, (_, group) in zip(curve_looks(names), shown):
         ranks = [p.result.ranks for p in group]
         took = [p.times[ITERATION] for p in group]
         times = np.array([(t.median, t.low, t.high) for t in took])
@@ -177,17 +189,22 @@ def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
     if not shown:
         return None
     panels = [
-        Curves(title, "efficiency", [_factor(group, *line) for line in FACTORS.items()], line=1.0)
-        for title, group in shown
+        Curves(
+            name + _marks([(f.result, f.base) for f in group]),
+            "efficiency",
+            [_factor(group, *line) for line in FACTORS.items()],
+            line=1.0,
+        )
+        for name, group in shown
     ]
     return charts.curves(
         "speedup_factors",
         "Efficiency factors against ranks",
-        "The factors of POP, a European centre for Performance Optimisation and Productivity; 1 is perfect, "
-        "and the lowest line shows where efficiency is lost. Global (the thick line) is parallel x "
-        "computation scaling; parallel (blue) is load balance x serialization x transfer. Lines of "
-        "serialization and transfer are missing where a run was not traced, and that of computation scaling "
-        "where ranks are unequal.",
+        "The lowest factor (broken lines) shows where efficiency is lost; full lines are products of "
+        "factors. Global (the thick line) is parallel x computation scaling; parallel (blue) is load balance "
+        "x serialization x transfer. 1 is perfect. The factors are those of POP, a European centre for "
+        "Performance Optimisation and Productivity. Lines of serialization and transfer are missing where a "
+        "run was not traced, and that of computation scaling where ranks are unequal.",
         panels,
         columns=3,
         height=3.6,

@@ -16,6 +16,7 @@ from fembench.weights.stale import disturbance, foreign_work
 
 MOST = 4  # cases, or facts, that a sentence names
 TIMES = 2  # ratios from there on are not percentages
+OTHER_WORK = "CPU time of other work"
 
 
 def more(ratio: float) -> str:
@@ -126,7 +127,7 @@ def _differing(one: Compared) -> str:
 def _differences(one: Compared) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     a, b = _environments(one)
     took = [(foreign_work(side) or "none",) for side in (a, b)]
-    work = [("CPU time of other work", took[0], took[1])] if took[0] != took[1] else []
+    work = [(OTHER_WORK, took[0], took[1])] if took[0] != took[1] else []
     return work + environment_differences(a, b)
 
 
@@ -188,11 +189,12 @@ def _remarks(pair: CasePair, one: Compared) -> str:
 @declared(
     "compared_phases",
     "Phases",
-    "The parts of assembly and cg, on the rank that computes longest: they add up to its time. First the "
-    "geometric mean over cases of each part that takes 1 % of the time or more, then the cases; the last "
-    "column is the part of their difference that the phase makes. 'product' is matrix times vector "
-    "(cg.spmv_…); cg.dot, cg.axpy and cg.precond are the 'vectors' of a report; "
-    "'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest of cg.",
+    "The parts of assembly and cg, on the rank that computes longest; each is a median of its own, so their "
+    "sum may differ from the whole time. First the geometric mean over cases of each part that takes 1 % of "
+    "the time or more, then the cases; the last column is the part of their difference that the phase makes. "
+    "'product' is matrix times vector (cg.spmv_…); cg.dot, cg.axpy and cg.precond are the 'vectors' of a "
+    "report; 'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest "
+    "of cg.",
     "?other: compared",
     CASE,
     "phase; base_s: first; other_s: other; ratio | .3f; low high: 95 % interval | >{0:.3f}–{1:.3f}",

@@ -1,7 +1,8 @@
 """The times of a case over dates: a series of points, and the changes of its level.
 
 A point is the median of the runs of one day and commit: runs of one day share the state
-of the hosts. Runs on different processors are different series.
+of the hosts. DISTURBED runs count only in a point that has no quiet ones. Runs on
+different processors are different series.
 
 Changes are found by the package ruptures, which is imported here only.
 PELT (Killick, Fearnhead and Eckley, J. Am. Stat. Assoc. 107 (2012) 1590-1598) divides a
@@ -13,7 +14,7 @@ other. Values far from their neighbours are moved nearer first: one slow night i
 
 import dataclasses
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,10 +23,10 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.units import few, plural
 from fembench.records.compare import Question, environment_differences
-from fembench.records.record import Environment
+from fembench.records.quiet import foreign
 from fembench.records.store import Glance
 from fembench.records.times import MOST as LONGEST
-from fembench.report.comparison_tables import MOST, more, range_in_words
+from fembench.report.comparison_tables import MOST, OTHER_WORK, more, range_in_words
 from fembench.report.runs import case_name
 from fembench.report.table import Rows, declared
 from fembench.stats.student import Ratio, ratio_unpaired, student_factor
@@ -83,7 +84,13 @@ class DayPoint(NamedTuple):
     date: datetime.date
     commit: str
     seconds: float  # assembly and cg: median over the runs
-    environments: tuple[Environment, ...]  # of each run
+    runs: tuple[Glance, ...]  # the quiet ones, if there are any
+    left: int  # runs DISTURBED, left out beside quiet ones
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other work took CPU time in all of its runs."""
+        return disturbed(self.runs[0])
 
 
 class LevelChange(NamedTuple):
@@ -105,7 +112,9 @@ class CaseSeries:
 
     @property
     def levels(self) -> list[tuple[int, int]]:
-        """(first point, one behind the last) of each level."""
+        """(first point, one behind the last) of each level; none of a series too short to search."""
+        if len(self.points) < FEWEST_POINTS:
+            return []
         ends = [0, *(change.at for change in self.changes), len(self.points)]
         return list(pairwise(ends))
 
@@ -124,6 +133,11 @@ def counts(one: Glance) -> bool:
     return one.status != "INVALID" and 0 < one.seconds <= LONGEST
 
 
+def disturbed(one: Glance) -> bool:
+    """Whether other work took CPU time in a run."""
+    return any(map(foreign, one.environment.hosts))
+
+
 def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
     """A series per case and processor, of all runs that count.
 
@@ -139,10 +153,7 @@ def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
 
 
 def _series(cpu: str, days: dict[tuple[datetime.date, str], list[Glance]], tests: int) -> CaseSeries:
-    points = tuple(
-        DayPoint(day, commit, median([r.seconds for r in runs]), tuple(r.environment for r in runs))
-        for (day, commit), runs in days.items()
-    )
+    points = tuple(_point(day, commit, runs) for (day, commit), runs in days.items())
     values = [point.seconds for point in points]
     found = change_points(values, tests)
     ends = [0, *found, len(points)]
@@ -153,9 +164,15 @@ def _series(cpu: str, days: dict[tuple[datetime.date, str], list[Glance]], tests
     return CaseSeries(case_name(next(iter(days.values()))[0].case), cpu, points, changes)
 
 
+def _point(day: datetime.date, commit: str, runs: Sequence[Glance]) -> DayPoint:
+    kept = tuple(run for run in runs if not disturbed(run)) or tuple(runs)
+    return DayPoint(day, commit, median([run.seconds for run in kept]), kept, len(runs) - len(kept))
+
+
 def _also(before: DayPoint, after: DayPoint) -> tuple[str, ...]:
-    differ = environment_differences(before.environments, after.environments)
-    return tuple(name for name, *_ in differ if name != "commit")
+    work = (OTHER_WORK,) * (before.disturbed != after.disturbed)
+    sides = ([run.environment for run in point.runs] for point in (before, after))
+    return work + tuple(name for name, *_ in environment_differences(*sides) if name != "commit")
 
 
 def history_conclusions(found: Sequence[CaseSeries], left: int = 0) -> list[str]:
@@ -167,8 +184,28 @@ def history_conclusions(found: Sequence[CaseSeries], left: int = 0) -> list[str]
     said += [f"No change shown in {plural(steady, 'case')}."] if steady else []
     if short:
         said.append(f"{plural(short, 'case')} with too few points to search: {FEWEST_POINTS} are needed.")
+    said += _doubts([point for s in found for point in s.points])
     said += [f"{plural(left, 'run')} left out: INVALID, or without the times of a set."] if left else []
     return said
+
+
+def _doubts(points: Sequence[DayPoint]) -> Iterator[str]:
+    """How many runs are DISTURBED, and what became of them; how many are PROVISIONAL."""
+    runs = [run for point in points for run in point.runs]
+    left = sum(point.left for point in points)
+    loud = [point for point in points if point.disturbed]
+    if n := left + sum(len(point.runs) for point in loud):
+        told = [f"{left} left out, beside quiet ones of the same day and commit"] if left else []
+        told += [f"{plural(len(loud), 'point')} without a quiet run, hollow in the plots"] if loud else []
+        took = f"other work took CPU time in {n} of {plural(left + len(runs), 'run')}"
+        yield f"DISTURBED: {took}: {'; '.join(told)}."
+    if n := provisional(runs):
+        yield f"{n} of {plural(len(runs), 'run')} PROVISIONAL: `fembench check` says why."
+
+
+def provisional(runs: Iterable[Glance]) -> int:
+    """How many runs are PROVISIONAL."""
+    return sum(run.status == "PROVISIONAL" for run in runs)
 
 
 @declared(
@@ -201,17 +238,24 @@ def changes_table(found: Sequence[CaseSeries]) -> Rows:
     "history",
     "History",
     "One row per case. A point is the median of the runs of one day and commit; the time is that of assembly "
-    "and cg on the slowest rank. INVALID runs do not count.",
-    "case; ?cpu: CPU; first: from; last: to; points; runs; level_s: now; changes",
+    "and cg on the slowest rank. 'newest' is the last point, 'level' the median of the points since the last "
+    "change, if they are enough to search. INVALID runs do not count, nor do DISTURBED ones beside quiet "
+    "ones of the same day and commit.",
+    "case; ?cpu: CPU; first: from; last: to; points; runs; newest_s: newest; ?level_s: level; changes",
+    "?remarks",
 )
 def history_table(found: Sequence[CaseSeries]) -> Rows:
-    """A row per case; the time now is the median of its last level."""
+    """A row per case."""
     for s in found:
-        begin, end = s.levels[-1]
-        level = median([point.seconds for point in s.points[begin:end]])
+        values = [point.seconds for point in s.points]
+        level = median(values[slice(*s.levels[-1])]) if s.levels else None
         dates = str(s.points[0].date), str(s.points[-1].date)
-        runs = sum(len(point.environments) for point in s.points)
-        yield *_who(s, found), *dates, len(s.points), runs, level, len(s.changes)
+        runs = [run for point in s.points for run in point.runs]
+        loud = sum(point.disturbed for point in s.points)
+        notes = [f"{plural(loud, 'point')} DISTURBED"] if loud else []
+        notes += ["PROVISIONAL"] if provisional(runs) else []
+        sizes = len(values), len(runs)
+        yield *_who(s, found), *dates, *sizes, values[-1], level, len(s.changes), "; ".join(notes) or None
 
 
 def _who(one: CaseSeries, everyone: Sequence[CaseSeries]) -> tuple[str, str | None]:

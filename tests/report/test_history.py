@@ -2,11 +2,13 @@
 
 import datetime
 import json
+import re
 import time
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from planted_environment import on_hosts_with
 from planted_records import lasting, wrong
 from report_sample import environment, make_record
 from spoil import spoiled
@@ -20,7 +22,7 @@ from fembench.records.times import times_of
 from fembench.records.validity import RULES, judge
 from fembench.report.history import change_points, history_conclusions, series_of
 from fembench.report.measures import SOLVE, parts_of_solve
-from fembench.report.table import text
+from fembench.report.table import text, to_json
 
 pytest.importorskip("ruptures")
 PLAIN = {"noise": 0.0, "events": False}
@@ -96,7 +98,77 @@ def test_runs_of_one_day_and_commit_are_one_point_and_invalid_ones_are_none(nigh
         save(record, nightly / "runs")
     point = fembench.history(nightly).found[0].points[0]
     times = [parts_of_solve(times_of(r))[SOLVE] for r in (first, again)]
-    assert (len(point.environments), point.seconds) == (2, pytest.approx(np.median(times)))
+    assert (len(point.runs), point.seconds) == (2, pytest.approx(np.median(times)))
+
+
+def loud(record, **changes):
+    return on_hosts_with(replace(record, **changes), others_percent=40.0)
+
+
+def test_disturbed_runs_count_only_in_points_without_quiet_ones_which_are_hollow_and_told(nightly):
+    first, second = (load(path) for path in sorted((nightly / "runs").glob("m1-00*"))[:2])
+    steady = fembench.history(nightly).found[0].points
+    save(loud(lasting(first, 9.0), id="loud", created="2026-03-01T05:00:00+00:00"), nightly / "runs")
+    save(loud(second), nightly / "runs")
+    found = fembench.history(nightly)
+    points = found.found[0].points
+    assert [(p.seconds, len(p.runs), p.left) for p in points[:2]] == [
+        (steady[0].seconds, 1, 1),
+        (steady[1].seconds, 1, 0),
+    ]
+    assert [p.disturbed for p in points[:3]] == [False, True, False]
+    (said,) = (line for line in found.conclusions() if line.startswith("DISTURBED"))
+    assert said == (
+        "DISTURBED: other work took CPU time in 2 of 49 runs: 1 left out, beside quiet ones of the same day "
+        "and commit; 1 point without a quiet run, hollow in the plots."
+    )
+    assert [row.split("; ")[0] for row in found.summary()["remarks"]] == ["1 point DISTURBED", "PROVISIONAL"]
+    assert ["Hollow" in plot.caption for plot in found.plots()] == [True, False]
+
+
+def test_provisional_runs_are_told_once_and_in_the_row_of_their_case(nightly):
+    found = fembench.history(nightly)
+    assert "48 of 48 runs PROVISIONAL: `fembench check` says why." in found.conclusions()
+    assert list(found.summary()["remarks"]) == ["PROVISIONAL"] * 2
+    for path in (nightly / "runs").glob("m2-*"):
+        record = load(path)
+        save(replace(record, verdict=replace(record.verdict, status="VALID")), nightly / "runs")
+    found = fembench.history(nightly)
+    assert "24 of 48 runs PROVISIONAL: `fembench check` says why." in found.conclusions()
+    assert list(found.summary()["remarks"]) == ["PROVISIONAL", None]
+
+
+def test_a_change_from_quiet_to_disturbed_runs_says_so(nightly):
+    for path in sorted((nightly / "runs").glob("m1-*"))[16:]:
+        save(loud(load(path)), nightly / "runs")
+    assert fembench.history(nightly).conclusions()[0].endswith("; also CPU time of other work.")
+
+
+def test_the_newest_point_is_shown_and_a_level_only_where_it_is_searched(nightly):
+    found = fembench.history(nightly)
+    (row, _), (series, _) = to_json(found.summary()), found.found
+    assert row["newest_s"] == series.points[-1].seconds
+    assert row["level_s"] == np.median([p.seconds for p in series.points[16:]]) != row["newest_s"]
+    for path in sorted((nightly / "runs").glob("m*-0*")):
+        if not path.name.startswith(("m1-000", "m1-001")):
+            path.unlink()
+    found = fembench.history(nightly)
+    (series,) = found.found
+    assert (series.levels, found.summary()["newest_s"]) == ([], [series.points[-1].seconds])
+    assert "level_s" not in found.summary().names
+    assert "level" not in found.plots()[0].caption
+
+
+def test_a_plot_spans_the_dates_of_its_points_and_one_point_has_none(nightly):
+    for path in sorted((nightly / "runs").glob("m*-0*")):
+        if not path.name.startswith(("m1-000", "m1-001", "m2-000")):
+            path.unlink()
+    (plot,) = fembench.history(nightly).plots()
+    assert plot.title.startswith("m1")
+    dates = re.findall(r">(20\d\d-\d\d-\d\d)<", plot.svg)
+    assert min(dates) >= "2026-02-25"
+    assert max(dates) <= "2026-03-06"
+    assert len(dates) == len(set(dates)) > 2
 
 
 def test_other_processors_are_another_series(nightly):

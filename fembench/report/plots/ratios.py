@@ -1,6 +1,7 @@
 """Ratios of times with their intervals, and times against dates."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ COLOURS = {"slower": canvas.VERMILION, "faster": canvas.GREEN}
 ROW = 0.34  # inches
 MOST_ROWS = 60
 MOST_SERIES = 40
+MARGIN = 3  # days on both sides of a series
 
 
 def ratios(found: Sequence[Compared]) -> list[Plot]:
@@ -54,22 +56,30 @@ def _row(axes: Axes, y: int, name: str, ratio: Ratio, said: str) -> None:
 
 
 def histories(found: Sequence[CaseSeries]) -> list[Plot]:
-    """A figure per case: those with changes first, as many as a page can show."""
-    changed = sorted(found, key=lambda s: -len(s.changes))
+    """A figure per case of two points or more: those with changes first, as many as a page can show."""
+    changed = sorted((s for s in found if len(s.points) > 1), key=lambda s: -len(s.changes))
     return [_series(one, k) for k, one in enumerate(changed[:MOST_SERIES], 1)]
 
 
 def _series(one: CaseSeries, number: int) -> Plot:
-    days = np.array([p.date for p in one.points], "datetime64[D]")
+    dates = np.array([p.date for p in one.points], "datetime64[D]")
+    days = dates.astype(int).tolist()
     values = np.array([p.seconds for p in one.points])
+    loud = np.array([p.disturbed for p in one.points])
     factor, unit = canvas.seconds_scale(float(values.max()))
+    caption = "Points are days, each the median of its runs."
     with canvas.figure(1, height=2.8) as (drawn, (axes,)):
-        axes.plot(days, factor * values, color=canvas.BLUE, marker="o", linestyle="", markersize=4)
+        looks: dict[str, Any] = {"color": canvas.BLUE, "markersize": 5, "zorder": 3}
+        for points, face in ((~loud, canvas.BLUE), (loud, canvas.PAPER)):
+            axes.plot(dates[points], factor * values[points], "o", markerfacecolor=face, **looks)
+        if loud.any():
+            caption += " Hollow ones are of DISTURBED runs alone."
         for begin, end in one.levels:
             level = factor * median(values[begin:end])
-            axes.plot(days[[begin, end - 1]], [level, level], color=canvas.BLACK)
-        for day in days[[change.at for change in one.changes]].astype(int).tolist():
-            axes.axvline(day, color=canvas.VERMILION, linestyle="--", linewidth=1.2)
+            axes.plot(dates[[begin, end - 1]], [level, level], color=canvas.BLACK)
+        for change in one.changes:
+            axes.axvline(days[change.at], color=canvas.VERMILION, linestyle="--", linewidth=1.2)
+        axes.set_xlim(min(days) - MARGIN, max(days) + MARGIN)
         axes.set_ylim(0, 1.15 * factor * values.max())
         axes.set_ylabel(unit)
         axes.tick_params(axis="x", rotation=20)
@@ -77,7 +87,6 @@ def _series(one: CaseSeries, number: int) -> Plot:
             drawn,
             f"history-{number}",
             one.name,
-            "Points are days, each the median of its runs. Lines are the levels between changes, which are "
-            "dashed.",
+            caption + " Lines are the levels between changes, which are dashed." * bool(one.levels),
             "; ".join(map(one.told, one.changes)),
         )

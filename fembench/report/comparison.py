@@ -184,8 +184,8 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
         if empty := [side.name for side, case in ((base, a), (other, b)) if not case.records]:
             left.append(Left(", ".join(empty), a, _none_counts(b if a.records else a)))
     for here, cases_here, there in ((base, mine, theirs), (other, theirs, mine)):
-        others = [case for q, case in there.items() if q not in cases_here]
-        left += [Left(here.name, c, _reason(c, others)) for q, c in cases_here.items() if q not in there]
+        alone = [case for q, case in cases_here.items() if q not in there]
+        left += [Left(here.name, case, _reason(case, there.values())) for case in alone]
     loud = any(case.disturbed for pair in judged for case in pair)
 
     def mean(of: Callable[[CaseRuns], F64]) -> Ratio:

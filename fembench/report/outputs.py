@@ -33,7 +33,7 @@ class Findings(Generic[T]):
     """What was found: sentences, tables and plots. A notebook shows it; `save` writes it to a file.
 
     `found` is what the sentences are about: one comparison per other results, with its `verdict`,
-    or one series of points per case.
+    or one series of points per case. `records`: the runs that were compared.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Findings(Generic[T]):
         return dict(self._tables)
 
     def plots(self) -> "list[Plot]":
-        """A plot per comparison, or per case of a history."""
+        """A plot per comparison, or per case of a history that has several points."""
         return self._drawn(self.found)
 
     @property
@@ -127,9 +127,9 @@ def junit(found: Findings[T]) -> str:
     counts["tests"] = len(found.tests)
     suite = ElementTree.Element("testsuite", {"name": found.title, **{k: str(n) for k, n in counts.items()}})
     for test in found.tests:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=test.group, name=test.name, time=f"{test.seconds:.6g}"
-        )
+        case = ElementTree.SubElement(suite, "testcase", classname=test.group, name=test.name)
+        if test.seconds:
+            case.set("time", f"{test.seconds:.6g}")
         for kind in heads.values():
             if said := getattr(test, kind):
                 ElementTree.SubElement(case, kind, message=said)

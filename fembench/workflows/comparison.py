@@ -67,7 +67,7 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
             tests.append(Checked("limit", f"slower by at most {percent(fail_above)}", error=UNJUDGED))
         said.insert(0, _kept(fail_above, tests))
     title = f"{', '.join(side.name for side in sides[1:])} against {sides[0].name}"
-    records = distinct(record for side in sides for record in side.records)
+    records = distinct(r for one in found for pair in one.pairs for case in pair[:2] for r in case.records)
     tables = comparison_tables(found)
     return Findings(title, found, said, tables[0], tables, _ratios, records, tests)
 

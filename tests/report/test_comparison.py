@@ -150,6 +150,17 @@ def test_different_questions_have_no_ratio_and_it_says_why(other, reason):
     assert conclusions([found]) == ["No case of new has a ratio to one of old: see Not compared."]
 
 
+def test_a_case_is_told_against_its_nearest_relative_though_that_one_has_a_partner():
+    alone = runs(n=1, storage="csr")
+    found = held(
+        [*alone, *runs(n=1, storage="sym")], [*runs(n=1, storage="sym"), *runs("m3", n=1, storage="sym")]
+    )
+    assert {(r["mesh"], r["method"], r["reason"]) for r in rows(found, "not_compared")} == {
+        ("m2", "csr", "no ratio: different values of storage"),
+        ("m3", "sym", "no ratio: different meshes"),
+    }
+
+
 def test_equal_and_weighted_runs_are_sent_to_a_report_which_says_the_gain():
     equal = runs(ranks=2, n=1)
     weighted = [replace(r, case=r.case.with_(shares="2,1")) for r in equal]
@@ -375,6 +386,18 @@ def test_results_are_written_in_the_form_of_the_ending(folders, output, unrender
     assert page.count("<svg") == 2
 
 
+def test_the_page_counts_only_runs_that_were_compared(folders, unrendered):
+    (folders / "new" / "runs").mkdir(parents=True)
+    for record in runs(ranks=2, seed=1):
+        save(replace(record, id=f"new-{record.id}"), folders / "new" / "runs")
+    for record in (*runs("m1", ranks=2), *disturbed([replace(runs(ranks=2)[0], id="loud")])):
+        save(record, folders / "old" / "runs")
+    found = fembench.compare("old", "new")
+    assert len(found.records) == 10
+    found.save("a.html")
+    assert "<p>\n10 runs\n" in (folders / "a.html").read_text()
+
+
 def test_junit_reports_a_failure_with_its_reason(folders):
     found = fembench.compare("old", "slow", fail_above=0.05)
     found.save("junit.xml")
@@ -383,6 +406,16 @@ def test_junit_reports_a_failure_with_its_reason(folders):
     case = suite.find("testcase")
     assert case.get("name") == "m2 · csr, 2 ranks"
     assert case.find("failure").get("message").startswith("slower by 1")
+
+
+def test_junit_has_a_time_of_each_case_and_none_of_their_geometric_mean(folders):
+    for name in ("old", "slow"):
+        for record in runs("m1", ranks=2):
+            save(record, folders / name / "runs")
+    fembench.compare("old", "slow").save("junit.xml")
+    cases = {case.get("name"): case.get("time") for case in ElementTree.parse("junit.xml").iter("testcase")}
+    assert cases.pop("geometric mean") is None
+    assert all(float(time) > 0 for time in cases.values())
 
 
 def test_results_are_compared_from_python_and_shipped_ones_have_a_name(folders):

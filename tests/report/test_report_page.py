@@ -283,6 +283,16 @@ def test_synthetic_heterogeneity_is_on_top_of_the_page(folder):
     assert text.index("SYNTHETIC") < text.index("<nav>")
 
 
+def test_several_emulations_are_one_banner(folder):
+    ways = ("rank 1 x 2", "rank 1 x 3")
+    made = [
+        make_record(ranks=2, run=k, environment=environment(2, synthetic=way)) for k, way in enumerate(ways)
+    ]
+    text = page.build(keep(folder, *made)).read_text()
+    assert text.count('class="banner"') == 1
+    assert "(rank 1 x 2; rank 1 x 3)" in text
+
+
 def test_a_campaign_file_that_is_no_text_is_named(folder):
     keep(folder, ONE)
     (folder / "campaign.toml").write_bytes("name = 'Größe'".encode("latin-1"))

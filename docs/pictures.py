@@ -271,13 +271,11 @@ PICTURES = {
     "body.svg": body,
     "rooms.svg": lambda f: rooms(),
     "page.png": lambda f: page(IMAGES / "page.png", report(f)),
-    "nodes.svg": lambda f: terminal(NODES, f, most=32),
     "predict.svg": lambda f: terminal(PREDICT, f, most=30),
     "study.png": lambda f: page(IMAGES / "study.png", study(f)),
 }
-NODES = "fembench nodes --emulate 1,1,1,1,1,0.85,1:0.7,1:1:0.3 --rounds 6"
 PREDICT = "fembench predict m --machine machine.json --ranks 1,2"
-STUDY = "fembench study thesis-003 --quick --results study"
+STUDY = "fembench study thesis-000 --quick --results study"
 REPORT = "fembench report results/reference --out page"
 SCHEDULE = "fembench study schedule mine.json --hosts fast:1,slow:1:1:0.5"
 COUNT = "fembench trace --binary ./newton --ranks 4 --args 4000 --count newton.json"

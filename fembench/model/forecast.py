@@ -19,7 +19,7 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.base.units import percent, plural, seconds
+from fembench.base.units import count, percent, plural, seconds
 from fembench.methods.lookup import product_name
 from fembench.model.cg import Correction, Price, cg_graph, prices
 from fembench.model.engine import SimulationOutcome, simulate
@@ -250,7 +250,8 @@ def forecast_text(
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     storage = first.case.method.storage
-    what = f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"
+    size = count(first.n_equations)
+    what = f"{first.case.question.mesh}: {size} equations, storage {storage}{corrected}"
     lines += [f"{what}; {NO_INTERVAL if doubtful else INTERVAL}", "", _runs(found, iterations)]
     if len(found) == 1:
         lines += ["", _phases(found[0]), "", *found[0].limits, *_ratio(found[0])]

@@ -27,7 +27,7 @@ from fembench_studies.pamela.machine_model import MachineModel, fastest
 from fembench_studies.pamela.true_park import COSTS, LATENCY, MORE, PER_BYTE, SPEEDS, TrueFarm
 from fembench_studies.programs.tasks import deal_tasks
 
-LABEL = "virtual park of 32 machines; no time in it is measured"
+LABEL = "virtual park of 32 machines, in which no time is measured"
 NOISE, RARE, NET = 0.03, 0.02, 0.2  # waiting in a sample; probability of a spell; waiting in a message
 COUNTS, RUNS, SAMPLES = (2, 4, 8, 16, 32), 4, 50
 

@@ -14,7 +14,8 @@ batch systems call it. The exit status is 1 if a node is slow.
 
 Examples:
   fembench nodes                                   # inside salloc or sbatch: all nodes of the job
-  fembench nodes --hostfile hosts --without good   # then: fembench run m3 --ranks 64 --hostfile good
+  fembench nodes --hostfile hosts --without good
+  fembench run m3 --ranks 64 --hostfile good       # on the nodes that are not slow
   fembench nodes results/nodes --json              # the newest record, analysed again
   fembench nodes --emulate 1,1,1,1,1,0.85,1:0.7,1:1:0.3   # SYNTHETIC nodes, to try it out
 """

@@ -10,11 +10,13 @@ alike cancels. A thing is slow if both statements hold:
                (Iglewicz and Hoaglin 1993), so that a wide but ordinary spread is no finding. Fewer than
                FEWEST_SPREAD things do not show what is ordinary; the first statement decides
 
-A ratio is the median over the rounds, on logarithms. Its interval is Student's, with
-the median absolute deviation over the rounds: that of the thing, or the typical one of
-all things if it is larger. Therefore single disturbed rounds neither make a thing slow
-nor hide that it is. The rounds of a thing are assumed to be independent;
-tests/stats/test_outliers.py simulates the rate of false alarms.
+A ratio is the median over the rounds, on logarithms. Once slow things are known, it is
+that to the typical one of the others: with half of them slow, the median of all lies
+between. Its interval is Student's, with the median absolute deviation over the rounds:
+that of the thing, or the typical one of all things if it is larger. Therefore single
+disturbed rounds neither make a thing slow nor hide that it is. The rounds of a thing
+are assumed to be independent; tests/stats/test_outliers.py simulates the rate of false
+alarms.
 """
 
 from typing import NamedTuple
@@ -75,6 +77,8 @@ def from_deviations(deviations: F64, tests: int = 0) -> Ratios:
     slow = centre + half < np.log1p(-RELEVANT)
     if n >= FEWEST_SPREAD:
         slow &= centre < -FENCE * max(float(_sigma(centre)), float(np.median(error)))
+    if slow.any():  # the typical one is normal; of two, the slower, as a fast one is no measure
+        centre = centre - np.quantile(centre[~slow], 0.5, method="lower")
     return Ratios(np.exp(centre), np.exp(centre - half), np.exp(centre + half), slow)
 
 

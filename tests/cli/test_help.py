@@ -89,6 +89,12 @@ def test_the_examples_of_a_page_are_commands_that_the_parser_takes(verb):
             assert case_of(fields_from(options), "options").placement.ranks >= 1
 
 
+@pytest.mark.parametrize("verb", verbs())
+def test_no_comment_of_an_example_holds_a_command_to_type_after_it(verb):
+    """Where lines are short, a comment stands above its command."""
+    assert not re.search(r"(?m)^  fembench .*  # .*fembench ", verb_parser(verb).epilog or "")
+
+
 def imported(*words):
     """Names of the modules that a command has imported when it ends."""
     code = (

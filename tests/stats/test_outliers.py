@@ -25,6 +25,15 @@ def test_a_ratio_is_that_to_the_typical_thing_of_the_same_rounds():
     assert np.all(found.ratio < found.high)  # identical samples do not make an interval without width
 
 
+@pytest.mark.parametrize(
+    ("speeds", "base"), [([10, 10, 8, 7], 10), ([12, 10, 3], 10), ([11, 10.8, 10.5], 10.8)]
+)
+def test_ratios_are_over_the_typical_thing_that_is_not_slow_although_half_of_them_are(speeds, base):
+    found = ratios_alike(np.outer(speeds, [1.0, 3.0, 0.5, 2.0, 7.0, 1.0]))
+    assert found.ratio == pytest.approx(np.divide(speeds, base))
+    assert list(found.slow) == [speed < 9 for speed in speeds]
+
+
 def test_a_small_deficit_is_no_finding_however_sure_it_is():
     factor = np.array([1 - 0.9 * RELEVANT, 1.0, 1.0, 1.0, 1.0, 1.0])
     assert not ratios_alike(np.outer(factor, np.ones(ROUNDS))).slow.any()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from msgspec.structs import replace
-from planted_nodes import Planted, planted_nodes
+from planted_nodes import MEMORY, Planted, planted_nodes
 
 from fembench.records.quiet import QUOTA
 from fembench.report.node_tables import RATIOS, as_text, conclusions, headline
@@ -152,6 +152,19 @@ def test_costs_are_those_of_waiting_of_weights_and_of_fewer_nodes(changes, equal
     assert found.costs.weighted == pytest.approx(weighted, abs=1e-3)
     assert found.costs.left_out == pytest.approx(left_out)
     assert [kind.nodes for kind in found.kinds][-1][-4:] == (4, 5, 6, 7)  # compared with their kind
+
+
+def test_with_half_of_the_nodes_slow_speeds_and_costs_are_over_the_normal_ones():
+    changes = {2: Planted(cores=0.8, memory=0.8), 3: Planted(memory=0.7)}
+    record = planted_nodes(4, changes, noise=1e-4, spread=0.0)
+    found = slow_nodes(record)
+    memory = [node.ratios["memory"] for node in found.nodes]
+    assert [one.ratio for one in memory] == pytest.approx([1, 1, 0.8, 0.7], abs=3e-3)
+    assert [one.alone for one in memory[2:]] == pytest.approx([0.8, 0.7], abs=3e-3)
+    assert found.kinds[0].typical["memory"] == pytest.approx(MEMORY, rel=0.02)
+    assert [one.speed for one in found.speeds] == pytest.approx([1, 1, 0.8, 0.7], abs=3e-3)
+    assert (found.costs.equal, found.costs.weighted) == pytest.approx((0.3, 0.5 / 4), abs=3e-3)
+    assert "all nodes run at 70" in headline(found)
 
 
 @pytest.mark.parametrize(("n", "slow"), [(8, 4), (8, 5), (3, 2)])

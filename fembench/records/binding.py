@@ -39,7 +39,7 @@ def enough_cores(record: Record) -> Rule:
     device = sharing_device(environment)
     note = f"use {fewer}, or more cores or hosts" if found or not device else "use one rank per device"
     value = "; ".join(filter(None, [CROWDED, few(found, MOST_SHOWN), device]))
-    return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
+    return Rule(id="C4", ok=False, value=value, threshold=threshold, note=note)
 
 
 def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:

@@ -1,7 +1,7 @@
 """The verdict on a record: every rule of docs/validity.md, its value and its threshold.
 
-A rule of A–C that is not met makes a run INVALID. One of D or E that is not met, or any that
-is not evaluated, makes it PROVISIONAL. All rules are pure functions of the record, so
+A rule of A–C that is not met makes a run INVALID. C4 or one of D or E that is not met, or any
+that is not evaluated, makes it PROVISIONAL. All rules are pure functions of the record, so
 `fembench check` reproduces the run's verdict.
 """
 
@@ -180,7 +180,7 @@ def _statistics(record: Record) -> Iterator[Rule]:
         value=f"{units.plural(warmups, 'warm-up')}, {units.plural(len(times), 'timed set')}",
         threshold=f">= {WARMUPS} warm-ups, >= {SETS} sets",
     )
-    yield _precise(times, any(map(foreign, record.environment.hosts)))
+    yield _precise(times, record.environment)
     if len(times) >= 6:
         moved = abs(drift(times))
         remedy = "more --warmups, or a quieter machine with a steady clock rate"
@@ -188,7 +188,7 @@ def _statistics(record: Record) -> Iterator[Rule]:
         yield at_most("D3", "drift first to last third", moved, MOST_DRIFT, steadier)
 
 
-def _precise(times: Sequence[float], disturbed: bool) -> Rule:
+def _precise(times: Sequence[float], environment: Environment) -> Rule:
     """D1: the interval of the median time of CG on the slowest rank."""
     threshold = f"95 % interval within ± {PRECISION:g} %"
     if len(times) < fewest_for():
@@ -196,24 +196,27 @@ def _precise(times: Sequence[float], disturbed: bool) -> Rule:
         return Rule(id="D1", ok=False, value=few, threshold=threshold, note=f"{fewest_for()} sets give one")
     percent = 100 * precision(times)
     ok = percent <= PRECISION
+    disturbed = any(map(foreign, environment.hosts))
     return Rule(
         id="D1",
         ok=ok,
         value=f"median known to ± {percent:.3g} %",
         threshold=threshold,
-        note="" if ok else DISTURBED if disturbed else _enough(times, percent),
+        note="" if ok else DISTURBED if disturbed else _enough(times, percent, environment.command),
     )
 
 
-def _enough(times: Sequence[float], percent: float) -> str:
+def _enough(times: Sequence[float], percent: float, command: str) -> str:
     """How long to repeat: intervals narrow with the square root of the number of sets."""
     more = (percent / PRECISION) ** 2
     if not isfinite(more) or more * len(times) > MOST_SETS:
         return "the sets scatter too much for any number of them: use a quieter machine"
     sets = ceil(more * len(times))
     seconds = ceil(more * sum(times))
-    enough = f"about {sets} sets would do: --precision {PRECISION:g} --max-seconds {seconds}"
-    return f"{enough}, or a quieter machine"
+    asked = f"--precision {PRECISION:g} --max-seconds {seconds}"
+    if command.replace(".", " ").startswith("fembench sweep"):
+        asked = f"precision = {PRECISION:g}, max_seconds = {seconds} in the campaign file"
+    return f"about {sets} sets would do: {asked}, or a quieter machine"
 
 
 def _reporting(record: Record) -> Iterator[Rule]:

@@ -14,7 +14,7 @@ from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.binding import held_in, partly_cached
 from fembench.records.compare import host_names
-from fembench.records.verdict import named
+from fembench.records.verdict import STATES, named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
 from fembench.report.results import Result, crowded, unfit
@@ -101,8 +101,11 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     counts = [f"{n} {s}" for s in ("VALID", "PROVISIONAL", "INVALID") if (n := statuses.count(s))]
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
     verdicts = (record.verdict for r in found for record in r.pool.records)
-    rules = sorted({rule.id for one in verdicts for rule in one.rules if not rule.ok})
-    why = f"; rules not met: {', '.join(map(named, rules))}" if rules else ""
+    broken = {(rule.ok, rule.id) for one in verdicts for rule in one.rules if not rule.ok}
+    why = ""
+    for ok in (False, None):
+        rules = sorted(id for was, id in broken if was is ok)
+        why += f"; rules {STATES[ok]}: {', '.join(map(named, rules))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
     cases = units.plural(len(found), "case")
     return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")

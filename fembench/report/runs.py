@@ -73,7 +73,7 @@ def _spread(result: Result) -> list[str]:
     "reasons",
     "Why runs are not VALID",
     "One row per rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
-    "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
+    "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (C4, rules D and E, or a "
     "rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
     "example because there were too few or unsteady repetitions, other processes on the same cores, "
     "time that the trace does not explain, or sources that cannot be restored.",

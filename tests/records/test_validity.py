@@ -14,7 +14,7 @@ from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load, save, written
 from fembench.records.validity import RULES, judge
-from fembench.records.verdict import FAILS, Rule, Verdict, named
+from fembench.records.verdict import FAILS, Rule, Verdict, leads_to, named
 from fembench.records.verdict import NAMES as RULE_NAMES
 
 
@@ -247,7 +247,8 @@ def test_more_ranks_than_cores_are_named_with_their_host_and_what_it_lacks(recor
     hosts = (first, replace(second, name="node1", **host))
     crowded = in_environment(record, hosts=hosts, rank_host=(1, 1), cores=cores, oversubscribed=True)
     rule = rule_of(crowded, "C4")
-    assert (rule.ok, rule.value) == (None, f"OVERSUBSCRIBED: functional only; {why}")
+    assert (rule.state, rule.value) == ("not met", f"OVERSUBSCRIBED: functional only; {why}")
+    assert leads_to(rule) == "PROVISIONAL"
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -357,6 +358,13 @@ def test_a_wide_interval_says_how_many_sets_and_seconds_would_do(record):
     note = interval_rule(record, [1.0] * 7 + [99.0] * 3).note
     assert "use a quieter machine" in note
     assert "--max-seconds" not in note
+
+
+@pytest.mark.parametrize("command", ["fembench sweep big.toml", "fembench.sweep()"])
+def test_a_run_of_a_campaign_names_the_keys_of_its_file_and_not_options_that_sweep_has_not(record, command):
+    note = interval_rule(in_environment(record, command=command), NOISY).note
+    assert "precision = 2, max_seconds = 18720 in the campaign file" in note
+    assert "--" not in note
 
 
 def test_foreign_work_comes_before_the_noise_that_it_causes(record):

@@ -38,6 +38,7 @@ from fembench.timing.tracer import TracerLike, span
 
 EVERY = 1.0  # seconds between two lines, at least
 MOST_ADDED = 10_000  # timed sets, unless more are asked for by number: a record holds every set
+AHEAD = 1.5  # of the sets that the precision so far asks for: it scatters
 
 
 def silent(line: str) -> None:
@@ -54,7 +55,8 @@ class HowFar:
         self.page = page_of(tell)
         self._about = bool(effort.seconds or effort.precision)
         self._begin = self._told = time.monotonic()
-        self._expect(effort.warmups + expected_sets(effort, ()))
+        self._sets = expected_sets(effort, ())
+        self._expect(effort.warmups + self._sets)
         self.page.turn_to(1, iterations)
 
     def _expect(self, total: int) -> None:
@@ -74,17 +76,21 @@ class HowFar:
         if now < self._told + EVERY:
             return
         self._told = now
-        total = max(done + 1, effort.warmups + expected_sets(effort, spent))
+        fewest = max(done + 1 - effort.warmups, expected_sets(effort, spent))
+        if not effort.precision or not fewest <= self._sets <= 2 * fewest:  # so that it seldom grows
+            self._sets = max(fewest, expected_sets(effort, spent, AHEAD))
+        total = effort.warmups + self._sets
         self._expect(total)
         left = clock((total - done) * (now - self._begin) / done)
         said = place(done + 1, total, effort.warmups, self._about)
         self._tell(f"{said}, {left} left; residual {residual:.1e}")
 
 
-def expected_sets(effort: CaseEffort, spent: Sequence[float]) -> int:
+def expected_sets(effort: CaseEffort, spent: Sequence[float], ahead: float = 1.0) -> int:
     """How many timed sets there will be, from the seconds of CG in the first of them.
 
-    The interval of a median shrinks as the square root of their number.
+    The interval of a median shrinks as the square root of their number. `ahead`: how
+    many times as many as it asks for.
     """
     least = max(effort.sets, 1)
     if not sum(spent) or not (effort.seconds or effort.precision):
@@ -92,9 +98,10 @@ def expected_sets(effort: CaseEffort, spent: Sequence[float]) -> int:
     each = sum(spent) / len(spent)
     needed = max(least, math.ceil(effort.seconds / each))
     reached = 100 * precision(spent) / effort.precision if effort.precision else 0.0
-    if math.isfinite(reached):
+    if math.isfinite(reached) and (reached > 1 or len(spent) >= needed):
         most = max(needed, math.ceil(effort.max_seconds / each))
-        needed = min(most, max(needed, math.ceil(len(spent) * reached**2)))
+        expected = math.ceil(ahead * len(spent) * max(reached, 1.0) ** 2)
+        needed = min(most, max(needed, expected))
     return max(least, min(needed, MOST_ADDED))
 
 

@@ -11,7 +11,12 @@ from fembench.records.sites import NetworkSettings
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
 SECONDS, QUICK_SECONDS = 110.0, 20.0  # of measuring per host, without start and set-up
-USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total
+USUAL_TIMES = {  # in total: (quick, with a network)
+    (False, False): "2 minutes",
+    (False, True): "3 to 4 minutes",
+    (True, False): "half a minute",
+    (True, True): "1 to 2 minutes",
+}
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
 PATIENCE = 600.0  # seconds after which the job is ended
@@ -90,10 +95,11 @@ def speeds_job(
     )
 
 
-def usual_time(job: CharacterizeJob) -> str:
-    """'starting 2 ranks: usually takes 1 to 2 minutes, 20 s of it measuring'"""
-    usual = QUICK_TIME if job.quick else USUAL_TIME
-    return f"starting {plural(job.ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring"
+def usual_time(job: CharacterizeJob, network: bool) -> str:
+    """'starting 2 ranks: usually takes half a minute, 20 s of it measuring speeds'"""
+    usual = USUAL_TIMES[job.quick, network]
+    speeds = f"{job.seconds:g} s of it measuring speeds"
+    return f"starting {plural(job.ranks, 'rank')}: usually takes {usual}, {speeds}"
 
 
 def needs_two(ranks: int) -> None:

@@ -2,9 +2,10 @@
 
 Measures the kernels of fembench: assembly, the product in each storage, vector updates,
 triad and read, with data in the second-level cache, in the third and in memory, and
-with 1, 2, 4, … and all ranks of a host running. This takes three to four minutes, with
-the hosts measured in parallel, or one to two with --quick. The result is a machine
-profile, which `weights`, `place`, `predict` and `simulate` read.
+with 1, 2, 4, … and all ranks of a host running. This takes two minutes, with the hosts
+measured in parallel, or half a minute with --quick; with --network, three to four
+minutes, or one to two. The result is a machine profile, which `weights`, `place`,
+`predict` and `simulate` read.
 
 With --device, ranks on devices are measured with their kernels, and all ranks also with
 what copies interfaces between the memories of device and host.

@@ -136,7 +136,7 @@ def real(least: float, most: float = LARGEST, *, inner: bool = False) -> Callabl
         if value is not None and most == LARGEST < value < math.inf:
             return f"up to {LARGEST}"
         if inner:
-            return between(least, most)
+            return between(least, most if value is None or value > least else LARGEST)
         return f"of at least {least:g}" + (f" and at most {most:g}" if most < LARGEST else "")
 
     return number

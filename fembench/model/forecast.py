@@ -237,7 +237,7 @@ def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> 
 
 
 INTERVAL = "t_min to t_max is meant to contain nine runs in ten"
-NO_INTERVAL = "the profile is PROVISIONAL: t_min to t_max may contain fewer than nine runs in ten"
+NO_INTERVAL = "with this profile, t_min to t_max may contain fewer than nine runs in ten"
 IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 

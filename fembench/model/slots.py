@@ -5,6 +5,7 @@ add:NAME       adds a copy of host NAME                                        a
 share:2        two ranks in place of each, on the same host
 """
 
+import math
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -23,6 +24,7 @@ from fembench.records.profile import Profile
 HOSTS_NAMED = 3
 HELD_UP = 0.1  # fraction of a message's time; less counts as noise
 POLLS = 1.2  # slowdown; less counts as noise, because sleeping ranks wake occasionally
+NO_MESSAGES = GivenLink(latency=0.0, bandwidth=math.inf, overhead=0.0)  # of one rank
 
 
 class Slot(NamedTuple):
@@ -105,10 +107,15 @@ def machine_of(
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
     network = profile.network
-    if link is None:
+    if link is None and network is not None:
         lookup = _measured(network, model)
+    elif link is None and len(slots) > 1:
+        raise InputError(
+            "the profile has no network; expected a profile of `fembench characterize --network`, "
+            "or link = SECONDS,BYTES/S (latency, bandwidth)"
+        )
     else:
-        lookup = _given(link, network, model)
+        lookup = _given(link or NO_MESSAGES, network, model)
     machine = Machine(
         host=tuple(s.host for s in slots),
         names=tuple(names[model[h]] if h in model else "" for h in range(max(model) + 1)),
@@ -177,10 +184,8 @@ def _given(
     return lambda a, b: one if a != b else class_of(network, model[a], model[a])
 
 
-def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
+def _measured(network: Network, model: dict[int, int]) -> Callable[[int, int], PairClass]:
     """The pair classes of the profile. A host and its copy are as two hosts of its site."""
-    if network is None:
-        raise InputError("the profile has no network; expected link = SECONDS,BYTES/S (latency, bandwidth)")
 
     def lookup(a: int, b: int) -> PairClass:
         p, q = model[a], model[b]

@@ -19,6 +19,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.compare import Question, question, same_kind
 from fembench.records.phases import ASSEMBLY, CG
+from fembench.records.quiet import foreign_work
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import LOOP, PARTS, SOLVE, parts_of_solve
@@ -27,7 +28,6 @@ from fembench.stats.compare import Comparison
 from fembench.stats.outliers import joint_level
 from fembench.stats.student import FEWEST, Ratio, ratio_unpaired
 from fembench.stats.summary import median
-from fembench.weights.stale import foreign_work
 
 SHOWN = ("slower", "faster")  # verdicts that are a difference
 NONE = "no verdict: DISTURBED"
@@ -41,6 +41,7 @@ class SideRuns(NamedTuple):
 
     name: str
     records: Sequence[Record]
+    campaign: str = ""  # the file of the campaign, if there is one
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

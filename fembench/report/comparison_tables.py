@@ -6,13 +6,13 @@ from math import log
 
 from fembench.base.units import digits, few, percent, plural
 from fembench.records.compare import environment_differences
+from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Environment
 from fembench.report.comparison import SHOWN, CasePair, Compared
 from fembench.report.results import CASE, case_of
 from fembench.report.table import Rows, Table, declared
 from fembench.stats.student import FEWEST, Ratio
 from fembench.stats.summary import Interval, ends_of
-from fembench.weights.stale import disturbance, foreign_work
 
 MOST = 4  # cases, or facts, that a sentence names
 TIMES = 2  # ratios from there on are not percentages
@@ -48,6 +48,8 @@ def _of_one(one: Compared) -> Iterator[str]:
         yield disturbed and f"{disturbed}."
     if not one.pairs:
         yield f"No case of {one.other.name} has a ratio to one of {one.base.name}: see Not compared."
+        if file := one.base.campaign:
+            yield f"To compare, run the same campaign: `fembench sweep {file} --results FOLDER`."
         return
     yield _overall(one)
     yield _by_phase(one)

@@ -99,7 +99,9 @@ def _side(where: Results) -> SideRuns:
         names = sorted(p.name for p in SHIPPED.glob("*") if (p / "runs").is_dir())
         known = f"; by name, from {SHIPPED}: {few(names, 6)}" if names else ""
         raise InputError(f"{where}: no such file or folder; expected results{known}")
-    return SideRuns(str(where).rstrip("/"), [load(path)] if path.is_file() else load_all(path))
+    records = [load(path)] if path.is_file() else load_all(path)
+    campaign = path / "campaign.toml"
+    return SideRuns(str(where).rstrip("/"), records, str(campaign) if campaign.is_file() else "")
 
 
 def _named(sides: list[SideRuns]) -> list[SideRuns]:

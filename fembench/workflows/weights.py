@@ -38,6 +38,9 @@ class WeightsAsked:
 def derived(asked: WeightsAsked) -> Weights:
     """The weights by the rule, or those of the file. Raises InputError."""
     paths = [Path(source) for source in asked.sources]
+    if len(paths) == 1 and paths[0].suffix == ".json" and not paths[0].exists():
+        makes = f"`fembench characterize -o {paths[0]}` makes"
+        raise InputError(f"{paths[0]}: no such file; expected a record, or the profile that {makes}")
     if len(paths) == 1 and paths[0].is_file():
         tree = read_json(paths[0], dict)
         if "rule" in tree:

@@ -35,6 +35,11 @@ MESH = "preset, box:…, or a mesh file, as in fembench run"
             "predict m --machine no-such.json",
             "no-such.json: no such file; `fembench characterize -o no-such.json` makes the profile",
         ),
+        (
+            "weights no-such.json",
+            "no-such.json: no such file; expected a record, or "
+            + "the profile that `fembench characterize -o no-such.json` makes",
+        ),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),
         ("run m1 --tolerance small", "--tolerance small: expected a number above 0"),
@@ -45,6 +50,7 @@ MESH = "preset, box:…, or a mesh file, as in fembench run"
             "run: tolerance = 2 relative to the load: expected a number below 1",
         ),
         ("peers m1 --tolerance 1", "--tolerance 1: expected a number between 0 and 1"),
+        ("sweep --minutes 0", "--minutes 0: expected a number above 0"),
         ("run m1 --weights=", "--weights '': expected a value; see fembench run --help"),
         ("run m1 --solver pets", "--solver pets: expected own or petsc; did you mean 'petsc'?"),
         ("mesh bx", "ACTION bx: expected box, info or convert; did you mean 'box'?"),

@@ -297,9 +297,11 @@ def test_more_ranks_than_slots_are_refused_with_all_that_they_need(tmp_path, ref
 def test_a_profile_without_a_network_needs_a_link():
     profile = planted_machine([1.0, 1.0], ("a", "b"))
     bare = msgspec.structs.replace(profile, network=None)
-    with pytest.raises(InputError, match="expected link = "):
+    with pytest.raises(InputError, match="of `fembench characterize --network`, or link = "):
         study_of(bare).predict(Case.of(mesh="m1", ranks=2))
     link = parse_link("50e-6,125e6,1e-6", overhead=True)
+    one = Case.of(mesh="m1", ranks=1)  # which sends nothing
+    assert study_of(bare).predict(one).iteration == study_of(profile).predict(one).iteration
     given = study_of(bare, link=link).predict(Case.of(mesh="m1", ranks=2)).iteration
     assert given == pytest.approx(study_of(profile).predict(Case.of(mesh="m1", ranks=2)).iteration, rel=1e-9)
 
@@ -561,8 +563,9 @@ def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, ou
     loud = on_hosts_with(quiet, others_percent=32.0, others_resolution=1.0)
     for profile in (loud, quiet):
         save_profile(profile, tmp_path / "machine")
-        text = output("predict", "m1", "--machine", str(tmp_path / "machine"), "--link", "2e-5,1e9")
-        assert text.startswith("PROVISIONAL: others used 32.0 %") == (profile is loud)
+        text = output("predict", "m3", "--machine", str(tmp_path / "machine"), "--link", "2e-5,1e9")
+        assert "m3: 5 460 equations, storage sym; " in text
+        assert text.startswith("DISTURBED: others used up to 32 %") == (profile is loud)
         assert ("may contain fewer than nine runs in ten" in text) == (profile is loud)
         assert ("is meant to contain nine runs in ten" in text) == (profile is quiet)
 

@@ -161,6 +161,16 @@ def test_a_case_is_told_against_its_nearest_relative_though_that_one_has_a_partn
     }
 
 
+def test_results_without_a_ratio_name_the_command_that_makes_comparable_ones(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    save(*runs("m1", n=1), old / "runs")
+    save(*runs("m2", n=1), new / "runs")
+    (old / "campaign.toml").write_text("")
+    typed = f"`fembench sweep {old / 'campaign.toml'} --results FOLDER`"
+    assert fembench.compare(old, new).conclusions()[-1] == f"To compare, run the same campaign: {typed}."
+    assert len(fembench.compare(new, old).conclusions()) == 1
+
+
 def test_equal_and_weighted_runs_are_sent_to_a_report_which_says_the_gain():
     equal = runs(ranks=2, n=1)
     weighted = [replace(r, case=r.case.with_(shares="2,1")) for r in equal]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
+from fembench.records.quiet import disturbance
 from fembench.records.store import load_all
 from fembench.report.comparison import CaseRuns, SideRuns, cases
 from fembench.stats.student import FEWEST
-from fembench.weights.stale import disturbance
 
 LARGEST = 5_000_000  # bytes
 ALLOWED = re.compile(r"campaign\.toml|(runs|gpu)/[^/]+\.json|README\.md")

@@ -23,7 +23,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.methods.lookup import CPU, device_by_rank
 from fembench.records.network import PROVISIONAL, Network, check_network
-from fembench.records.quiet import foreign
+from fembench.records.quiet import disturbance, foreign
 from fembench.records.record import ClockCertificate, Environment, Frozen, HostFacts, StateReading
 from fembench.records.schema import read
 from fembench.stats.summary import median_interval
@@ -188,39 +188,36 @@ def is_profile(tree: dict) -> bool:
     return "speeds" in tree and "held_back" in tree
 
 
-def speeds_disturbed(profile: Profile) -> list[str]:
-    """Who took CPU time from the measurement of speeds, one line per host."""
-    return disturbed(profile.environment.hosts, "speeds")
+def disturbed(profile: Profile) -> str:
+    """'DISTURBED: …' if foreign work took CPU time while a profile was measured; "" otherwise."""
+    measured = {"speeds": profile.environment.hosts, "costs of messages": _during_messages(profile)}
+    what = [name for name, hosts in measured.items() if any(map(foreign, hosts))]
+    hosts = tuple(host for each in measured.values() for host in each)
+    return disturbance([msgspec.structs.replace(profile.environment, hosts=hosts)], " and ".join(what))
 
 
-def network_disturbed(profile: Profile) -> list[str]:
-    """Who took CPU time from the measurement of messages, one line per host."""
+def network_disturbed(profile: Profile) -> str:
+    """The same of its network alone."""
+    environment = msgspec.structs.replace(profile.environment, hosts=_during_messages(profile))
+    return disturbance([environment], "costs of messages")
+
+
+def _during_messages(profile: Profile) -> tuple[HostFacts, ...]:
     taken = profile.network.taken if profile.network else ()
-    hosts = [
+    return tuple(
         msgspec.structs.replace(host, **msgspec.structs.asdict(one))
         for host, one in zip(profile.environment.hosts, taken)
-    ]
-    return disturbed(hosts, "messages")
+    )
 
 
 def provisional(profile: Profile) -> str:
-    """'PROVISIONAL: …' if a profile was disturbed; "" otherwise."""
-    found = speeds_disturbed(profile) + network_disturbed(profile)
-    lines = [f"{'; '.join(found)}; repeat characterize on idle hosts"] if found else []
-    lines += misfits(profile)
-    return f"{PROVISIONAL}{'; '.join(lines)}" if lines else ""
+    """Why what follows from a profile is PROVISIONAL: 'DISTURBED: …', misfits; "" otherwise."""
+    missed = misfits(profile)
+    lines = [disturbed(profile), f"{PROVISIONAL}{'; '.join(missed)}" if missed else ""]
+    return "; ".join(filter(None, lines))
 
 
 def misfits(profile: Profile) -> list[str]:
     """Where the functions of a network miss the times that they were fitted to."""
     notes = profile.network.notes if profile.network else ()
     return [note.removeprefix(PROVISIONAL) for note in notes if note.startswith(PROVISIONAL)]
-
-
-def disturbed(hosts: Sequence[HostFacts], what: str) -> list[str]:
-    """Who took CPU time from these hosts while `what` were measured, one line per host."""
-    return [
-        f"{who} {percent:.1f} % of the CPU time of {host.name} while {what} were measured"
-        for host in hosts
-        for who, percent in foreign(host).items()
-    ]

@@ -6,7 +6,7 @@ host; their efficiency is E_het.
 
 Whether the hosts were quiet: rules D6, and D3 for hypervisors. Quotas are no noise (quota.py)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fembench.base.units import few, plural
 from fembench.records.record import Environment, HostFacts, Record
@@ -92,6 +92,40 @@ def lost(host: HostFacts) -> dict[str, float]:
     """As `foreign`, and what the job's own quota withheld."""
     own = {QUOTA: host.throttled_percent} if withheld(host) and not of_lab(host) else {}
     return foreign(host) | own
+
+
+REMEDY = {
+    "others used": "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it) or use idle hosts",
+    "the hypervisor took": "use hosts that share no processors",
+}
+
+
+def disturbance(environments: Sequence[Environment], what: str = "speeds and shares", of: str = "") -> str:
+    """A line with cause, hosts and remedy if foreign work took CPU time in runs (of `of`), or ""."""
+    causes = foreign_work(environments)
+    if not causes:
+        return ""
+    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
+    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 or of else ""
+    runs += f" of {of}" if of else ""
+    remedies = ", and ".join(remedy for who, remedy in REMEDY.items() if who in causes)
+    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
+
+
+def foreign_work(environments: Sequence[Environment]) -> str:
+    """'others used up to 57 % of the CPU time on n1', or "" if there was no foreign work."""
+    worst: dict[str, dict[str, float]] = {}
+    for host in (host for environment in environments for host in environment.hosts):
+        for who, used in foreign(host).items():
+            hosts = worst.setdefault(who, {})
+            hosts[host.name] = max(used, hosts.get(host.name, 0.0))
+    return ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
+
+
+def _on(hosts: dict[str, float]) -> str:
+    """'80.6 % of the CPU time on n7, n3 and 2 more': the hosts that lost most first."""
+    names = sorted(hosts, key=lambda name: -hosts[name])
+    return f"{max(hosts.values()):.3g} % of the CPU time on {few(names, SHOWN)}"
 
 
 def others_note(record: Record) -> str:

@@ -14,6 +14,7 @@ from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.case import FIELDS, Case
+from fembench.records.quiet import disturbance
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import DEVICES, RANKS, bases, ratio_range
 from fembench.report.factors import useful
@@ -24,7 +25,6 @@ from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT
 from fembench.weights.host_speed import HostSpeeds
-from fembench.weights.stale import disturbance
 
 NEAR = 0.8  # of the measured bandwidth: from there on, it limits
 LARGE = 0.2  # of cg: from there on, waiting or messages limit
@@ -38,6 +38,8 @@ TUNED = {"emulate", "dilate", *(n for n, f in FIELDS.items() if f.group in ASKED
     "shares",
 }
 MOST = 4  # numbers of ranks that are named
+FEWEST_EQUATIONS = 20_000  # per rank: with fewer, messages dominate
+LEFT_OUT = "DISTURBED cases are left out of these sentences, but not of the tables."
 
 
 def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Result] = ()) -> list[str]:
@@ -54,7 +56,8 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     if fit:
         others = [r for r in usable(beside) if sound(r)]
         told = _of_ranks(_by_ranks(fit, others), [*fit, *others])
-        said += told if len(quiet) == len(used) else told[:-1]  # not: run what was run, but disturbed
+        all_quiet = len(quiet) == len(used)
+        said += told if all_quiet else [*told[:-1], LEFT_OUT]  # not: run what was run, but disturbed
     said += [_shared_cores(quiet)]
     slow = _slow_hosts(fit, found[0].speeds) if found else ""
     return list(filter(None, [*said, slow]))
@@ -319,7 +322,7 @@ def _more(by_ranks: dict[int, Result], use: Result) -> str:
         if same:
             return f"More ranks on {here} will not help: {same}."
     more = min(2 * use.ranks, cores // threads)
-    if more == use.ranks:
+    if more == use.ranks or use.record.mesh.n_equations < FEWEST_EQUATIONS * more:
         return ""
     free = plural(cores - used, "core")
     return f"{free} of {here} had no rank: the same with --ranks {more} shows what more ranks gain."

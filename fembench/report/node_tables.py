@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fembench.base.units import few, plural
 from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodesRecord
-from fembench.records.quiet import narrow_quotas
+from fembench.records.quiet import disturbance, narrow_quotas
 from fembench.report.slow_hosts import host_advice
 from fembench.report.table import Rows, declared, text
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
@@ -13,7 +13,6 @@ from fembench.stats.summary import median
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.node_verdicts import KeepingCosts, NodesFindings, NodeVerdict, Quantity, differing
 from fembench.weights.slow_nodes import slow_nodes
-from fembench.weights.stale import disturbance
 
 MOST_ROWS = 32  # of a table with all nodes; else, only others than normal ones
 NAMED = 4  # nodes in the headline

@@ -12,8 +12,8 @@ from fembench.base.units import percent, plural, seconds, size
 from fembench.records.binding import sharing_device
 from fembench.records.case import CPU
 from fembench.records.hlogp import Computed, message_cost
-from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
-from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
+from fembench.records.network import Network, PairClass, both_ways_at, value_at
+from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix
 from fembench.report.table import Rows, declared, text
 
 SHOWN = 8  # hosts whose speeds by size are printed; --json gives all
@@ -134,7 +134,6 @@ def warnings(profile: Profile) -> list[str]:
         most = f"rank {rank} on {e.host_of_rank[rank]} most: {percent(part, 0)} of its time"
         lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {most}")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
-    lines += speeds_disturbed(profile)
     for h in e.hosts:
         if h.throttled_percent > 0:
             lines.append(
@@ -179,14 +178,11 @@ def network_text(
     network: Network,
     slowness: Sequence[Sequence[object]] = (),
     synthetic: str = "",
-    disturbed: Sequence[str] = (),
+    disturbed: bool = False,
 ) -> str:
-    """All tables; `slowness`: rows (rank, host, H by …) or none; `disturbed`: by whom."""
+    """All tables; `slowness`: rows (rank, host, H by …) or none; `disturbed`: by foreign work."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
-    parts = [f"Messages{label}: {_how(network)}", costs_table(network, bool(disturbed))]
-    if disturbed:
-        why = "; ".join(disturbed)
-        parts.insert(0, f"{PROVISIONAL}{why}; costs and the size of the rendezvous may be wrong: repeat")
+    parts = [f"Messages{label}: {_how(network)}", costs_table(network, disturbed)]
     if any(one.beside for one in network.classes):
         parts += ["Messages both ways while a rank computes", beside_table(network)]
     if network.kielmann:
@@ -225,7 +221,7 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
         for number, m in enumerate(_shown(network)):
             switch = size(one.switch) if one.switch else "never"
             if disturbed:
-                switch = f"{switch}, PROVISIONAL"
+                switch = f"{switch}, DISTURBED"
             head = ["", ""] if number else [one.name, switch]
             total = seconds(_total(blocking, m)) if blocking else None
             rows.append([*head, size(m), *_costs(one, m), total])

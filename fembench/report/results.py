@@ -17,11 +17,11 @@ from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, ranks_in_words, same_kind
 from fembench.records.nodes import NodesRecord
+from fembench.records.quiet import foreign_work
 from fembench.records.record import Environment, Record
 from fembench.records.times import Times, times_of
 from fembench.report.measures import Time, times
 from fembench.weights.host_speed import HostSpeeds, host_speeds
-from fembench.weights.stale import foreign_work
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -153,7 +153,8 @@ def _seen(comparison: Comparison, captured: float = math.nan) -> str:
 
 
 def _missing(c: Comparison) -> str:
-    few = f"{plural(c.n, 'turn')} cannot prove it at {percent(LEVEL, 0)}"
+    able = "prove it" if c.ratio > 1 else "decide"
+    few = f"{plural(c.n, 'turn')} cannot {able} at {percent(LEVEL, 0)}"
     repeat = f"repeat with --pairs {fewest_for(LEVEL)}"
     if not abs(1 - 1 / c.ratio) <= c.noise:
         return f"{few}: {repeat}"

@@ -26,17 +26,17 @@ import numpy.typing as npt
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.base.units import percent, plural
+from fembench.base.units import count, percent, plural
 from fembench.partition.shares import normalise
 from fembench.records.case import CPU
 from fembench.records.network import class_of, value_at
 from fembench.records.profile import LEVELS, Profile, Speed, together
+from fembench.records.quiet import disturbance
 from fembench.records.record import bytes_on_device, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
 from fembench.weights.make import Shares, line_shares, notes_on_left_out, rank_share
-from fembench.weights.stale import disturbance
 
 ITERATIONS = 100  # of CG, per assembly
 
@@ -65,8 +65,8 @@ def by_profile(
     found = Shares(normalise((1 / cost).tolist()), _intervals(phases, repeats), tuple(cost.tolist()))
     if cells and set(profile.devices) != {CPU}:
         found = _by_lines(profile, storage, repeats, cells)
-    sizes = [s.cells for row in chosen for s in row]
-    size = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
+    sizes = sorted({s.cells for row in chosen for s in row})
+    size = " to ".join(map(count, dict.fromkeys((sizes[0], sizes[-1]))))
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
     mix = ", ".join(f"{name} {percent(part, 0)}" for name, part in parts)
     return Weights(

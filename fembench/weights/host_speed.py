@@ -21,7 +21,7 @@ from fembench.base.units import plural
 from fembench.records.binding import oversubscribed, taking_turns
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
-from fembench.records.quiet import withheld
+from fembench.records.quiet import foreign_work, withheld
 from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.times import times_of
 from fembench.records.weights import FAST
@@ -31,7 +31,6 @@ from fembench.weights.node_causes import by_load
 from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
 from fembench.weights.observe import observe, owners_of
 from fembench.weights.slow_nodes import slow_nodes
-from fembench.weights.stale import foreign_work
 
 NODES = "fembench nodes"  # a source
 
@@ -117,8 +116,11 @@ def _of_runs(
     most = max(map(names_of, apart), key=len)
     chosen = [run for run in apart if names_of(run) == most]
     if len(chosen) < FEWEST:
-        needed = f"{plural(len(chosen), 'run')} on these hosts, and an interval needs {FEWEST}"
-        return HostSpeeds(unknown=f"{needed}; repeat the runs, or type fembench nodes", quotas=quotas)
+        left = len(several) - len(quiet)
+        more = f" ({left} more DISTURBED)" if left else ""
+        needed = f"{plural(len(chosen), 'run')} on these hosts{more}, and an interval needs {FEWEST}"
+        nodes = ", or type fembench nodes" if len(host_names(chosen[0])) >= FEWEST_ALIKE else ""
+        return HostSpeeds(unknown=f"{needed}; repeat the runs{nodes}", quotas=quotas)
     hosts = _compared(chosen, most)
     return HostSpeeds(hosts, plural(len(chosen), "run"), quotas=quotas)
 

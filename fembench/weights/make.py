@@ -31,13 +31,13 @@ from fembench.partition.shares import normalise
 from fembench.records.binding import OVERSUBSCRIBED, oversubscribed, sharing_device
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
+from fembench.records.quiet import disturbance
 from fembench.records.record import DeviceFacts, Record, now_utc
 from fembench.records.verdict import short
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
 from fembench.weights.observe import observe, pooled, room_on_devices
-from fembench.weights.stale import disturbance
 
 SETTLED = 1e-3  # change of a share in a round of the rule `comm` that does not matter
 SAME_SIZE = 0.05  # parts that differ by less say nothing of how speed depends on size

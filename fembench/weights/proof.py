@@ -13,6 +13,7 @@ from fembench.base.arrays import F64
 from fembench.base.units import percent, plural, seconds
 from fembench.records.case import CPU, Case
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
+from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.records.weights import Weights, shares_of
@@ -28,7 +29,6 @@ from fembench.weights.scaling import (
     ideal_seconds,
     imbalance,
 )
-from fembench.weights.stale import disturbance, foreign_work
 
 WEAK = 0.3  # fraction of the time; an owner that can save more is kept without a test
 
@@ -200,13 +200,8 @@ def prove(finished: Trail) -> Proof:
     alone = {name: run_seconds(runs) for name, runs in trail.alone.items()}
     if alone and advice.kind != "disturbed":
         advice = _which_kind(finished.rounds[0][0], weighted, alone)
-    omitted = len(finished.equal) - len(trail.equal)
-    if omitted:
-        text = f"{advice.text}; {plural(omitted, 'pair')} beside foreign work left out"
-        advice = advice._replace(text=text)
     short = too_short(trail.equal)
-    if short and advice.kind in ("no gain", "not proven", "none"):
-        advice = advice._replace(kind="too short", text=short)
+    advice = _qualified(advice, trail.weights, len(finished.equal) - len(trail.equal), short)
     return Proof(
         equal=float(np.median(equal)),
         weighted=float(np.median(weighted)),
@@ -220,7 +215,7 @@ def prove(finished: Trail) -> Proof:
         ),
         imbalance=(_imbalance(trail.equal), _imbalance(trail.weighted)),
         by_phase=_by_phase(trail.equal, trail.weighted),
-        speeds=owner_speeds(trail.equal),
+        speeds=owner_speeds(finished.equal),
         achieved=tuple((cells / cells.sum()).tolist()),
         owners=owners,
         left_out=trail.left_out,
@@ -231,6 +226,20 @@ def prove(finished: Trail) -> Proof:
         crowded=shared_cores(compared),
         disturbed=disturbance([record.environment for record in finished.records]),
     )
+
+
+def _qualified(advice: Advice, weights: Weights, left_out: int, short: str) -> Advice:
+    """The verdict, with what foreign work did to it; that runs were too `short` for one."""
+    text = advice.text
+    if left_out:
+        text += f"; {plural(left_out, 'pair')} beside foreign work left out"
+    if advice.kind not in ("no gain", "not proven", "none"):
+        return advice._replace(text=text)
+    if short:
+        return advice._replace(kind="too short", text=short)
+    if any(note.startswith("DISTURBED") for note in weights.notes):
+        text = f"the shares come from DISTURBED runs: repeat tune; {text}"
+    return advice._replace(text=text)
 
 
 def _which_kind(record: Record, both: Samples, alone: Mapping[str, Samples]) -> Advice:

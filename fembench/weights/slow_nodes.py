@@ -18,7 +18,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
-from fembench.records.quiet import foreign
+from fembench.records.quiet import foreign, foreign_work
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, joint_level, ratios_alike
 from fembench.stats.student import log_interval
 from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of, of_its_own
@@ -38,7 +38,6 @@ from fembench.weights.node_verdicts import (
     typical_rate,
     with_ends,
 )
-from fembench.weights.stale import foreign_work
 
 
 class _Compared(NamedTuple):
@@ -47,6 +46,7 @@ class _Compared(NamedTuple):
     all: Ratios
     running: F64
     busy: F64
+    typical: float = 0.0  # rate of a node
 
     def of(self, k: int, alone: float | None) -> NodeRatio:
         ends = (float(x[k]) for x in (self.all.ratio, self.all.low, self.all.high))
@@ -58,17 +58,21 @@ class _Compared(NamedTuple):
 def slow_nodes(record: NodesRecord) -> NodesFindings:
     """Verdict, cause and speed of every node of a record."""
     launch = record.first
-    kinds = kinds_of(launch)
+    kinds = list(kinds_of(launch))
     tests = sum(_tests(launch, kind) for kind in kinds)
     alone = {node.name: node for node in record.second.nodes} if record.second else {}
     share = _foreign_share(launch)
     found: dict[int, NodeVerdict] = {}
     for number, kind in enumerate(kinds):
         nodes = [launch.nodes[k] for k in kind.nodes]
-        for k, verdict in zip(kind.nodes, _verdicts(number, kind, nodes, launch, tests, alone)):
+        compared = {q: _compare_nodes(nodes, q, tests) for q in QUANTITIES} if kind.compared else {}
+        typical = kind.typical | {q: one.typical for q, one in compared.items()}
+        kinds[number] = kind = dataclasses.replace(kind, typical=typical)
+        judged = _verdicts(number, kind, nodes, launch, compared, tests, alone)
+        for k, verdict in zip(kind.nodes, judged):
             found[k] = _despite(verdict, share)
     within = NodesFindings(
-        kinds=kinds,
+        kinds=tuple(kinds),
         nodes=tuple(found[k] for k in range(len(launch.nodes))),
         costs=None,
         rounds=launch.rounds,
@@ -120,11 +124,11 @@ def _verdicts(
     kind: NodeKind,
     nodes: Sequence[NodeSamples],
     launch: NodesLaunch,
+    compared: Mapping[Quantity, _Compared],
     tests: int,
     alone: Mapping[str, NodeSamples],
 ) -> Iterator[NodeVerdict]:
     """The verdicts on the nodes of one kind."""
-    compared = {q: _compare_nodes(nodes, q, tests) for q in QUANTITIES} if kind.compared else {}
     cores = _compare_cores(nodes, tests)
     losses = losses_of(nodes, launch, nodes)
     for k, node in enumerate(nodes):
@@ -138,8 +142,12 @@ def _compare_nodes(nodes: Sequence[NodeSamples], quantity: Quantity, tests: int)
     rates = np.array([rates_of(node, quantity) for node in nodes])
     busy = np.array([busy_of(node, quantity) for node in nodes])
     share = np.median(busy, axis=1)
+    found = ratios_alike(rates, tests)
     return _Compared(
-        ratios_alike(rates, tests), ratios_alike(rates / busy, tests).ratio, share / np.median(share)
+        found,
+        ratios_alike(rates / busy, tests).ratio,
+        share / np.median(share[~found.slow]),
+        typical_rate(rates / found.ratio[:, None]),
     )
 
 
@@ -229,7 +237,7 @@ def across_kinds(record: NodesRecord, found: NodesFindings) -> Iterator[Judged]:
     rates = _rates(nodes)
     busy = np.array([[np.median(busy_of(node, q)) for q in QUANTITIES] for node in nodes])
     pace = np.median(rates[:, QUANTITIES.index("all cores")], axis=1)
-    compared = [list(kind.nodes) if kind.compared else [] for kind in found.kinds]
+    compared = [_typical_of(kind, found.nodes) for kind in found.kinds]
     groups = [
         group or [max(kind.nodes, key=lambda k: float(pace[k]))] for group, kind in zip(compared, found.kinds)
     ]
@@ -240,6 +248,12 @@ def across_kinds(record: NodesRecord, found: NodesFindings) -> Iterator[Judged]:
         ratios = np.median(rates[compared[verdict.kind] or [k]], axis=0) / typical
         alone = again[verdict.name] / np.median(typical, axis=1) if verdict.name in again else None
         yield _judged(record, found, k, _ratios(ratios, busy[k] / usual, alone, len(nodes)), reference)
+
+
+def _typical_of(kind: NodeKind, nodes: Sequence[NodeVerdict]) -> list[int]:
+    """Its nodes that are not slow, or all if each is; [] for a kind that is not compared."""
+    normal = [k for k in kind.nodes if nodes[k].verdict != "slow"]
+    return (normal or list(kind.nodes)) if kind.compared else []
 
 
 def _rates(nodes: Sequence[NodeSamples]) -> F64:

@@ -1,16 +1,12 @@
-"""Do the weights fit a run, before it starts, and do they still fit its hosts?
-
-Whether foreign work disturbed runs, so that what is taken from them may be far off."""
+"""Do the weights fit a run, before it starts, and do they still fit its hosts?"""
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.base.units import few, percent
+from fembench.base.units import percent
 from fembench.records.phases import COMPUTING
-from fembench.records.quiet import foreign
-from fembench.records.record import Environment, Record
+from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.records.weights import REFUSED, Weights, loud_notes, mismatch, stale_hosts
 
@@ -54,38 +50,3 @@ def first_costs(record: Record) -> dict[str, float]:
     for host, spent, cells in zip(record.environment.host_of_rank, seconds, record.partition.cells):
         cost[host].append(spent / cells)
     return {host: float(np.mean(values)) for host, values in cost.items()}
-
-
-SHOWN = 3  # most hosts named in a message
-REMEDY = {
-    "others used": "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it) or use idle hosts",
-    "the hypervisor took": "use hosts that share no processors",
-}
-
-
-def disturbance(environments: Sequence[Environment], what: str = "speeds and shares", of: str = "") -> str:
-    """A line with cause, hosts and remedy if foreign work took CPU time in runs (of `of`), or ""."""
-    causes = foreign_work(environments)
-    if not causes:
-        return ""
-    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
-    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 or of else ""
-    runs += f" of {of}" if of else ""
-    remedies = ", and ".join(remedy for who, remedy in REMEDY.items() if who in causes)
-    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
-
-
-def foreign_work(environments: Sequence[Environment]) -> str:
-    """'others used up to 57 % of the CPU time on n1', or "" if there was no foreign work."""
-    worst: dict[str, dict[str, float]] = {}
-    for host in (host for environment in environments for host in environment.hosts):
-        for who, used in foreign(host).items():
-            hosts = worst.setdefault(who, {})
-            hosts[host.name] = max(used, hosts.get(host.name, 0.0))
-    return ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
-
-
-def _on(hosts: dict[str, float]) -> str:
-    """'80.6 % of the CPU time on n7, n3 and 2 more': the hosts that lost most first."""
-    names = sorted(hosts, key=lambda name: -hosts[name])
-    return f"{max(hosts.values()):.3g} % of the CPU time on {few(names, SHOWN)}"

@@ -27,7 +27,7 @@ from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import NetworkFound
-from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
+from fembench.records.profile import Profile, disturbed, load_profile, network_disturbed, save_profile
 from fembench.records.sites import METHODS, PAIRS, SENDS, NetworkSettings, named_sites
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
@@ -89,6 +89,7 @@ def machine(
             job = speeds_job(
                 count, quick=quick, device=device, emulate=emulate, dilate=dilate, command=command
             )
+            progress(f"characterize: {usual_time(job, network)}")
             known = measured_speeds(job, file, folder)
         found = with_network(known, messages, file, folder) if network or add_to else known
     if path:
@@ -132,22 +133,22 @@ def network_settings(sizes: str, repetitions: int, method: str, send: str) -> Ne
 
 
 def as_text(profile: Profile, *, network_alone: bool = False) -> str:
-    """The tables of the speeds, unless the network was measured alone, and of the network."""
+    """What disturbed it; tables of the speeds, unless the network was measured alone, and of the network."""
     shares = [] if network_alone else [rank.share for rank in by_profile(profile, "").ranks]
     speeds = [share / max(shares) for share in shares]  # of a CG run
-    parts = [profiles.profile_text(profile, speeds)] if speeds else []
+    parts = [disturbed(profile)]
+    parts += [profiles.profile_text(profile, speeds)] if speeds else []
     if len(speeds) > 1:
         parts.append(shares_text([1 / speed for speed in speeds]))
     if profile.network is not None:
-        said = slowness_rows(profile), profile.environment.synthetic, network_disturbed(profile)
+        said = slowness_rows(profile), profile.environment.synthetic, bool(network_disturbed(profile))
         parts.append(profiles.network_text(profile.network, *said))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def measured_speeds(job: CharacterizeJob, hostfile: str, scratch: Path) -> Profile:
     """The profile of these ranks, without a network. Raises InputError or RunFailedError."""
     with working("characterize: measuring speeds") as now:
-        progress(f"characterize: {usual_time(job)}")
         return measure(
             "fembench.characterize.speeds",
             job,

@@ -26,6 +26,7 @@ from fembench.base.commands import interpreter
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling
 from fembench.base.units import plural
+from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.store import load as load_record
 from fembench.records.store import load_all
@@ -41,7 +42,6 @@ from fembench.report.tables import every_table
 from fembench.report.weak import strong, weak_points
 from fembench.report.work import weights_table
 from fembench.weights.make import by_time
-from fembench.weights.stale import disturbance
 
 if TYPE_CHECKING:
     from fembench.report.plots.canvas import Plot

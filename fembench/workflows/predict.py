@@ -40,9 +40,8 @@ from fembench.model.slots import parse_factor
 from fembench.partition.shares import shares_text
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
-from fembench.records.network import PROVISIONAL
 from fembench.records.prediction import ANALYTIC, METHODS, SIMULATION, add_outcome, load_prediction
-from fembench.records.profile import disturbed
+from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.store import load, load_all, load_each
 from fembench.workflows.cases import case_asked, check_words, storage_of
@@ -130,8 +129,8 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
     lines = [outcome_text(add_outcome(prediction, seen), record.id)]
     if before.predicted.provisional:
         lines.append(f"profile: {before.predicted.provisional}")
-    if taken := disturbed(record.environment.hosts, "sets"):
-        lines.append(f"run: {PROVISIONAL}{'; '.join(taken)}")
+    if loud := disturbance([record.environment], "times"):
+        lines.append(f"run: {loud}")
     lines.append(state_text(changes(before.predicted.state, readings_of([record]))))
     return "\n".join(lines), bool(seen.stale)
 

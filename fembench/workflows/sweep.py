@@ -17,13 +17,13 @@ from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
+from fembench.records.quiet import disturbance
 from fembench.records.record import Failure
 from fembench.records.store import failures
 from fembench.report.conclusions import conclusions
 from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
-from fembench.weights.stale import disturbance
 from fembench.workflows.cases import check_least, warn_of_weights
 from fembench.workflows.notebook import Runs
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early

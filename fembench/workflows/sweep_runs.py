@@ -16,10 +16,10 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
 from fembench.records.case import Case
+from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.weights import load_weights
 from fembench.report.runs import case_name, summary_line
-from fembench.weights.stale import disturbance
 from fembench.workflows.cases import weighted
 from fembench.workflows.sweep_plan import cores_of
 from fembench.workflows.sweep_source import SweepSource, made, nodes_in, say_unequal, speeds_from

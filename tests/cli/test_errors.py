@@ -16,6 +16,7 @@ from fembench.records.store import save
 PROFILE = "machine profile, which fembench characterize makes"
 ANY = "preset, box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file or folder"
 MESH = "preset, box:…, or a mesh file, as in fembench run"
+MAKES = "`fembench characterize -o no-such.json` makes"
 
 
 @pytest.mark.parametrize(
@@ -37,8 +38,7 @@ MESH = "preset, box:…, or a mesh file, as in fembench run"
         ),
         (
             "weights no-such.json",
-            "no-such.json: no such file; expected a record, or "
-            + "the profile that `fembench characterize -o no-such.json` makes",
+            f"no-such.json: no such file; expected a record, or the profile that {MAKES}",
         ),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),

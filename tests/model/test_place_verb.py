@@ -36,7 +36,7 @@ def test_a_profile_gives_hosts_and_messages(profile, tmp_path, answer, output, r
     assert "provisional" not in found
     taken = (HostTaken(others_percent=66.0, others_resolution=0.1, steal_percent=0.0),) * 2
     disturbed = words("disturbed.json", msgspec.structs.replace(profile.network, taken=taken))
-    assert output(*disturbed).startswith("PROVISIONAL: others used 66.0 %")
+    assert output(*disturbed).startswith("DISTURBED: others used up to 66 %")
     assert "characterize --network" in refusal(*words("bare.json", None))
 
 

@@ -52,6 +52,11 @@ def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
     assert "needs at least 2 pairs" in one.text
 
 
+def test_where_weighted_was_not_faster_more_turns_would_decide_and_prove_nothing():
+    found = advise([10.0, 10.1], [10.2, 10.3], (1, 0.9), ("a", "b"), noise=0.001)
+    assert found.text.endswith(" % more time); 2 turns cannot decide at 95 %: repeat with --pairs 6")
+
+
 def test_a_loss_at_the_speeds_of_each_run_is_not_named_beside_a_gain():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.01, captured=-0.26)
     assert "in 2 of 2 turns (10.0 % less time); 2 turns" in found.text

@@ -6,6 +6,7 @@ import pytest
 from planted_profile import CELLS, PHASES, planted_profile
 
 from fembench.base.errors import InputError
+from fembench.base.units import count
 from fembench.partition.shares import normalise
 from fembench.records.profile import save_profile
 from fembench.records.record import DeviceFacts
@@ -51,10 +52,11 @@ def test_phases_are_mixed_by_the_time_of_so_many_iterations(storage, iterations)
 def test_the_largest_size_is_taken_and_a_range_is_named_only_if_sizes_differ():
     profile = planted_profile((1, 1))
     largest = CELLS["memory"]
-    assert f"speeds at {largest} cells per rank" in by_profile(profile, "").notes
+    assert f"speeds at {count(largest)} cells per rank" in by_profile(profile, "").notes
     kept = tuple(s for s in profile.speeds if (s.rank, s.phase, s.cells) != (1, "assembly", largest))
     fewer = by_profile(msgspec.structs.replace(profile, speeds=kept), "").notes
-    assert f"speeds at {max(s.cells for s in kept if s.cells < largest)} to {largest} cells per rank" in fewer
+    smaller = max(s.cells for s in kept if s.cells < largest)
+    assert f"speeds at {count(smaller)} to {count(largest)} cells per rank" in fewer
 
 
 def test_a_device_gets_the_share_of_its_line_over_the_measured_parts():

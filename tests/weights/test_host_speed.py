@@ -176,6 +176,13 @@ def test_one_run_names_no_host_but_says_what_a_quota_withheld():
     assert speeds.quotas == ("n3: a quota of 0.5 CPUs withheld 18 % of its CPU time",)
 
 
+def test_too_few_quiet_runs_say_how_many_were_disturbed_and_name_nodes_only_where_it_compares_some():
+    for speeds, nodes in ([1, 0.5], ""), ([1, 1, 0.5], ", or type fembench nodes"):
+        loud = [on_hosts_with(run, "n1", **LOADED) for run in runs(speeds, 2)]
+        said = "2 runs on these hosts (2 more DISTURBED), and an interval needs 3; repeat the runs"
+        assert host_speeds(None, [*runs(speeds, 2), *loud]).unknown == said + nodes
+
+
 def test_three_runs_name_a_host_that_is_slow_in_all_of_them():
     speeds = host_speeds(None, runs([1, 0.97, 0.5, 1.02]))
     assert list(named(speeds)) == ["n3"]

@@ -13,11 +13,11 @@ from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import save_profile
+from fembench.records.quiet import disturbance
 from fembench.records.store import load, save
 from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights
 from fembench.weights.make import by_time
-from fembench.weights.stale import disturbance
 from fembench.workflows.command import plain
 from fembench.workflows.tune import TuneRuns
 

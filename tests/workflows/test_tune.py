@@ -14,6 +14,7 @@ from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import telling
 from fembench.base.units import percent
 from fembench.records.case import Case
+from fembench.records.quiet import disturbance
 from fembench.records.validity import SETS, WARMUPS
 from fembench.records.verdict import Rule, Verdict
 from fembench.records.weights import REFUSED, loud_notes, shares_of
@@ -23,7 +24,7 @@ from fembench.weights.host_speed import host_speeds
 from fembench.weights.observe import run_seconds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_tree, conclusions, tables
-from fembench.weights.stale import disturbance, doubts, first_costs, warning
+from fembench.weights.stale import doubts, first_costs, warning
 from fembench.workflows.tune import EFFORT, Tuned, close_the_loop, proven
 
 
@@ -335,6 +336,21 @@ def test_a_host_is_not_left_out_for_a_share_that_was_measured_beside_foreign_wor
     trail = loud_in(["equal", "round 1"], speeds=(1, 1), beside=(1, 0.01), pairs=2)
     assert shares_of(trail.weights)[1] < 0.02
     assert prove(trail).advice.kind != "leave out"
+
+
+def test_shares_that_no_turn_shows_to_be_faster_are_not_to_be_proven_and_may_be_those_of_disturbed_runs():
+    loud = loud_in(["equal", "round 1"], pairs=2)
+    first = "the shares come from DISTURBED runs: repeat tune; "
+    assert prove(loud).advice.text.startswith(f"{first}not proven: weighted was faster in 2 of 2 turns")
+    assert "DISTURBED" not in prove(loud_in(["equal", "round 1"])).advice.text  # the gain is proven
+    left = loud_in(["equal", "round 1", "pair 1/4, equal"], pairs=4)
+    lines = as_text(prove(left), left.weights)
+    assert "not available" not in lines  # three quiet runs are enough for speeds
+    few = loud_in(["pair 1/3, equal"], pairs=3)
+    said = (
+        "not available: 2 runs on these hosts (1 more DISTURBED), and an interval needs 3; repeat the runs\n"
+    )
+    assert said in as_text(prove(few), few.weights)
 
 
 def test_a_rank_whose_speed_scatters_from_run_to_run_is_not_named():

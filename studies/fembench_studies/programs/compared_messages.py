@@ -236,7 +236,7 @@ def _unlike(record: AppRecord, profile: Profile | None) -> str:
     if profile is None:
         return ""
     if disturbed := network_disturbed(profile):
-        return f"the profile is PROVISIONAL: {disturbed[0]}"
+        return f"the profile is {disturbed}"
     ran, hosts = environment.host_of_rank, profile.environment.host_of_rank
     if ran != hosts[: len(ran)]:
         return f"ran on {', '.join(ran)}; the profile is for {', '.join(hosts[: len(ran)])}"

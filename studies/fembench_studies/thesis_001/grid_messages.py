@@ -59,10 +59,10 @@ def measure_network(
     if only_kept:
         return profile
     for _ in range(TRIES):
-        disturbed = network_disturbed(profile) if profile else []
+        disturbed = network_disturbed(profile) if profile else ""
         if profile and not disturbed:
             break
-        why = f"again, as {disturbed[0]}" if disturbed else "about a minute"
+        why = f"again: {disturbed}" if disturbed else "about a minute"
         tell(f"measuring messages between the ranks here: {why}")
         profile = _measured(path, str(max(2, min(cores, MOST_RANKS))))
     return profile

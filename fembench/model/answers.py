@@ -100,7 +100,7 @@ class Answers:
 
     predictions: list[Prediction]
     latest: list[float]  # upper end of a solution's seconds; nan: number of iterations unknown
-    beyond: list[str]  # warnings: parts larger than the profile covers
+    beyond: list[str]  # warnings: parts larger than the profile covers, devices with one cell
     text: str  # tables, for a terminal
     tree: list[dict[str, object]]  # for --json
 

@@ -11,7 +11,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import count, plural
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.methods.lookup import product_name
+from fembench.methods.lookup import CPU, product_name
 from fembench.model.cg import Correction, prices
 from fembench.model.closed_form import ClosedForm
 from fembench.model.configuration import difference
@@ -90,8 +90,8 @@ class Predictor:
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
-        """Warnings, a line each, if a part is larger than the
-        largest size in the profile."""
+        """Warnings, a line each, if a part is larger than the largest size in the
+        profile, or a device gets one cell."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case.method), work.product_unit, work.product_units()),
@@ -103,6 +103,11 @@ class Predictor:
                 found.append(
                     f"{plural(work.ranks, 'rank')}: {name} of {count(most)} {unit} per rank; the profile "
                     f"covers up to {count(at_most)}, and speed is held constant beyond"
+                )
+        for rank, (cells, kind) in enumerate(zip(work.parts.cells, work.case.devices)):
+            if kind != CPU and cells == 1:
+                found.append(
+                    f"{plural(work.ranks, 'rank')}: rank {rank} ({kind}) gets one cell: leave it out"
                 )
         return found
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from planted_profile import one_speed, planted_profile
+from planted_runs import study_of
 
 import fembench
 from fembench.bench.campaign_file import run_id
@@ -130,6 +131,15 @@ def test_a_rank_on_a_device_is_priced_by_its_kernels_and_its_copies():
         2000 / 4 / 4e8 < first.product < 2**0.5 * 2000 / 4 / 4e8
     )  # the smallest part, beside a core that ends
     assert work.parts.cells[0] < 1000
+
+
+def test_a_device_that_gets_one_cell_is_named_in_a_prediction():
+    study = study_of(with_copies(planted_profile((4, 1)), "gpu,cpu", lambda n: 2e-5 + 1e-9 * n))
+    for shares, told in (("", []), ("1,863", ["2 ranks: rank 0 (gpu) gets one cell: leave it out"])):
+        case = new_case({"mesh": "m1", "device": "gpu,cpu", "ranks": 2, "shares": shares}, "case")
+        assert study.beyond(study.workload(case)) == told
+    cores = new_case({"mesh": "m1", "ranks": 2, "shares": "1,863"}, "case")
+    assert study.beyond(study.workload(cores)) == []
 
 
 def test_a_prediction_needs_a_profile_of_the_same_devices():

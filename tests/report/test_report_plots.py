@@ -16,6 +16,7 @@ from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
 from fembench.records.times import Times
 from fembench.report import page
+from fembench.report.factors import every_factor
 from fembench.report.measures import mean_times
 from fembench.report.plots import bars, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
@@ -202,6 +203,8 @@ def test_a_speedup_over_a_disturbed_base_is_disturbed():
 def test_factors_are_broken_lines_and_their_products_full_ones_as_the_caption_says():
     full = [label for label, (_, look) in lines.FACTORS.items() if "linestyle" not in look]
     assert full == ["global", "parallel"]
+    found = results(campaign((1, 2), ("m3",)))
+    assert "The lowest factor (broken lines) " in lines.factors(every_factor(found)).caption
 
 
 def test_a_speedup_below_one_can_be_read_on_an_axis_that_says_it_is_logarithmic():

@@ -18,6 +18,7 @@ from fembench.records.record import LevelTimes
 from fembench.records.verdict import Rule, Verdict
 from fembench.records.verdict import named as rule
 from fembench.report import tables
+from fembench.report.page import brief
 from fembench.report.results import results
 from fembench.report.runs import case_name, summary_line
 from fembench.report.table import Table, column, columns, declared, text, to_csv, to_json
@@ -375,6 +376,15 @@ def test_every_column_of_the_rates_is_the_quantity_that_its_name_says():
             "touched_bytes": 500 * equations / 2,
             "peak_memory_bytes": 80 * 2**20,
         }
+    )
+
+
+def test_the_rates_say_without_unfolding_how_their_roof_differs_from_that_of_the_headline():
+    made = named([make_record("m1", 2)], "rates")
+    assert "of its core's roof" in [one.head for one in made.columns]
+    assert re.search(
+        "'Of its core's roof' .*rank closest.* headline and roofline .*all ranks together",
+        brief(made.note)[0],
     )
 
 

@@ -5,8 +5,8 @@ folders of such folders. Of each case, the runs of one day and commit are a poin
 Where the level of these points changes, it says by how much, from which date and
 commit on, and what else changed: libraries, kernel, hosts. Single slow nights are no
 change, and a new level needs three points; a series needs nine. Runs on different
-processors are different series, and INVALID runs do not count. Verdicts by today's
-rules are taken from the records, so that 10 000 are read in seconds; others are judged.
+processors are different series. INVALID runs do not count, nor do DISTURBED ones
+beside quiet ones. Verdicts by today's rules are believed: 10 000 records take seconds.
 
 It needs the package ruptures: pip install ruptures.
 

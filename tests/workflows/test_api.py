@@ -315,7 +315,7 @@ def test_a_profile_of_a_disturbed_machine_makes_its_predictions_provisional_from
     save_profile(on_hosts_with(one, others_percent=60.0, others_resolution=0.8), "disturbed.json")
     told = []
     found = fembench.predict("disturbed.json", "m1", ranks=[1, 2], tell=told.append)
-    assert repr(found).startswith("PROVISIONAL")
+    assert repr(found).startswith("DISTURBED: others used up to 60 %")
     assert told[0] == f"note: {found[0].predicted.provisional}"
     by_command = answer("predict", "m1", "--machine", "disturbed.json", "--ranks", "1,2")
     assert [run["provisional"] for run in by_command] == [found[0].predicted.provisional] * 2

@@ -1,7 +1,8 @@
 """Write a machine profile as a file of the HLogP modeller (Mendes 2004, Fig. 4.2).
 
 Examples:
-  fembench study modeller machine.json -o modeller.txt     # then: fembench study graph --machine modeller.txt
+  fembench study modeller machine.json -o modeller.txt
+  fembench study graph graph.json --machine modeller.txt
 """
 
 import argparse

@@ -305,7 +305,7 @@ def test_a_profile_that_others_disturbed_does_not_test_the_prediction():
         taken = HostTaken(others_percent=percent, others_resolution=0.1, steal_percent=0.0)
         network = msgspec.structs.replace(profile().network, taken=(taken,))
         found = compared(ran(case, before, 0.01), msgspec.structs.replace(profile(), network=network))
-        assert [("PROVISIONAL: others used 66.0 %" in one.reason) for one in found] == [disturbed] * 2
+        assert [("DISTURBED: others used up to 66 %" in one.reason) for one in found] == [disturbed] * 2
 
 
 @pytest.mark.parametrize(("each", "reason"), [(2.1e-5, ""), (1.9e-5, "a message takes 19 µs")])
@@ -593,7 +593,7 @@ def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three
 
     steal, told = measured(9.0, 0.0)
     assert steal == 0.0
-    assert "again, as the hypervisor took 9.0 %" in told[1]
+    assert "again: DISTURBED: the hypervisor took up to 9 %" in told[1]
     assert measured() == (0.0, [])  # kept
     save_profile(planted(8.0), tmp_path / "machine.json")
     assert measured(only_kept=True) == (8.0, [])

@@ -102,6 +102,15 @@ def test_hosts_of_a_slower_kind_are_slow_but_only_a_fault_of_its_own_is_a_reason
     assert host_advice([], host_speeds(planted_nodes(8, half))) is None
 
 
+def test_hosts_of_a_slower_kind_are_over_the_normal_ones_of_the_fastest_though_half_of_these_are_slow():
+    half = dict.fromkeys(range(3), Planted(cores=0.5, memory=0.5, host=SMALL))
+    record = planted_nodes(
+        7, half | dict.fromkeys((5, 6), Planted(cores=0.8, memory=0.8)), noise=1e-4, spread=0
+    )
+    speeds = [host.speed for host in host_speeds(record).hosts]
+    assert speeds == pytest.approx([0.5] * 3 + [1, 1, 0.8, 0.8], abs=0.01)
+
+
 def test_no_advice_follows_from_a_host_that_only_another_load_keeps_busy():
     busy, half = Planted(load=0.3, host={"others_percent": 30.0}), Planted(cores=0.5, host=SMALL)
     speeds = host_speeds(planted_nodes(8, {6: busy} | dict.fromkeys(range(3), half)))

@@ -165,6 +165,8 @@ def test_with_half_of_the_nodes_slow_speeds_and_costs_are_over_the_normal_ones()
     assert [one.speed for one in found.speeds] == pytest.approx([1, 1, 0.8, 0.7], abs=3e-3)
     assert (found.costs.equal, found.costs.weighted) == pytest.approx((0.3, 0.5 / 4), abs=3e-3)
     assert "all nodes run at 70" in headline(found)
+    loaded = slow(planted_nodes(4, dict.fromkeys((2, 3), Planted(load=0.3)), noise=1e-4))
+    assert has_causes(loaded, dict.fromkeys((2, 3), "another load: no processor for 30 %"))
 
 
 @pytest.mark.parametrize(("n", "slow"), [(8, 4), (8, 5), (3, 2)])

@@ -8,21 +8,24 @@ import sys
 from pathlib import Path
 
 from fembench.base.errors import InputError
+from fembench.base.terminal import reader_may_leave
 from fembench.base.units import few, plural
 from fembench.records.quiet import disturbance
-from fembench.records.store import load_all
+from fembench.records.store import load, load_all
 from fembench.report.comparison import CaseRuns, SideRuns, cases
 from fembench.stats.student import FEWEST
 
 LARGEST = 5_000_000  # bytes
 ALLOWED = re.compile(r"campaign\.toml|(runs|gpu)/[^/]+\.json|README\.md")
 VALID_RUNS = 2 / 3  # of all; the others may be PROVISIONAL: they scatter more, which intervals know
-HOME = re.compile(rb"/(?:home|Users)/\w+")
+HOME = re.compile(rb"/(?:home|Users)/\w+|/root\b")
 
 
 def faults(folder: Path) -> list[str]:
     """What speaks against these results, a line each. Raises InputError if there are none."""
     records, found = load_all(folder), []
+    for single in sorted(folder.glob("gpu/*.json")):
+        load(single)
     files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", folder.name):
         found.append(f"name {folder.name}: expected small letters, digits and hyphens")
@@ -30,6 +33,7 @@ def faults(folder: Path) -> list[str]:
         found.append("no campaign.toml: others cannot repeat it")
     if (size := sum(p.stat().st_size for p in files)) > LARGEST:
         found.append(f"{size / 1e6:.1f} MB; expected {LARGEST / 1e6:.0f} at most")
+    found += [f"{p.relative_to(folder)}: a link" for p in sorted(folder.rglob("*")) if p.is_symlink()]
     other = [str(p.relative_to(folder)) for p in files if not ALLOWED.fullmatch(str(p.relative_to(folder)))]
     found += [f"other files: {few(other, 3)}"] if other else []
     found += [f"{p.name}: a path of a home folder" for p in files if HOME.search(p.read_bytes())]
@@ -56,7 +60,8 @@ def main() -> int:
         found = faults(folder)
     except InputError as error:
         sys.exit(f"{error}")
-    print("\n".join(found or [f"{folder.name}: ready to join the repository"]))
+    with reader_may_leave():
+        print("\n".join(found or [f"{folder.name}: ready to join the repository"]))
     return int(bool(found))
 
 

@@ -46,4 +46,6 @@ def run(options: argparse.Namespace) -> int:
         check_form(path, tuple(FORMS))
     found = compare(*options.results, fail_above=options.fail_above)
     show(options, found, folded=("compared_phases",))
-    return int(bool(found.failed)) if found.judged else 2
+    if any(test.failure for test in found.tests):
+        return 1
+    return 0 if found.judged else 2

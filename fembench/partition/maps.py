@@ -165,6 +165,8 @@ def _destinations(comm, n_ranks, given, ghosts):
     parts = np.fromfile(MAP, np.int32, sep=" ")
     if len(parts) != $cells:
         raise ValueError(f"{MAP.name}: {len(parts)} numbers; expected $cells: cut off?")
+    if parts.min() < 0 or parts.max() >= $ranks:
+        raise ValueError(f"{MAP.name}: ranks {parts.min()} to {parts.max()}; expected those below $ranks")
     first = sum(found[: comm.rank])
     part = parts[first : first + n]
     at, rank = _behind(comm, cells, part)
@@ -234,6 +236,9 @@ def sizes_and_points(comm):
     part = np.fromfile(MAP, np.int32, sep=" ")
     if len(part) != $cells:
         raise ValueError(f"{MAP.name}: {len(part)} numbers; expected $cells: cut off?")
+    if part.min() < 0 or part.max() >= $ranks or comm.size != $ranks:
+        there = f"ranks {part.min()} to {part.max()} of {comm.size}"
+        raise ValueError(f"{MAP.name}: {there}; expected those below $ranks of $ranks")
     part = part[: 0 if comm.rank else None]
     sizes = np.bincount(part, minlength=comm.size)
     return sizes.astype(np.int32), np.argsort(part, kind="stable").astype(np.int32)

@@ -81,7 +81,7 @@ class Findings(Generic[T]):
 
     @property
     def judged(self) -> bool:
-        """Whether anything could be compared with `fail_above`."""
+        """Whether something of all results could be compared with `fail_above`."""
         return not any(test.error for test in self.tests)
 
     def save(self, path: Path | str) -> None:

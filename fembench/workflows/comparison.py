@@ -46,12 +46,14 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
     base, others: what `run`, `sweep` or `load` returned, a results folder, the file of a
     record, or the name of results that come with a clone, as "reference"
     fail_above: a fraction, as 0.05; `failed` then lists the cases, and the geometric
-    mean, that are slower by more than that with their whole interval, or says that no
-    case has the runs for an interval: then `judged` is False
+    mean, that are slower by more than that with their whole interval, and the results of
+    which no case has the runs for an interval: then `judged` is False
 
     `found` has a `verdict` per comparison: 'slower', 'faster', or why neither. Raises
     InputError.
     """
+    if fail_above is not None and not 0 <= fail_above < 1:
+        raise InputError(f"compare: fail_above = {fail_above:g}: expected a fraction, such as 0.05 for 5 %")
     if not others:
         raise InputError("compare: one set of results; expected two or more")
     sides = _named([_side(where) for where in (base, *others)])
@@ -63,8 +65,6 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
     tests = [test for one in found for test in _tests(one, fail_above)]
     said = conclusions(found)
     if fail_above is not None:
-        if all(test.skipped for test in tests):
-            tests.append(Checked("limit", f"slower by at most {percent(fail_above)}", error=UNJUDGED))
         said.insert(0, _kept(fail_above, tests))
     title = f"{', '.join(side.name for side in sides[1:])} against {sides[0].name}"
     records = distinct(r for one in found for pair in one.pairs for case in pair[:2] for r in case.records)
@@ -77,9 +77,12 @@ def _kept(limit: float, tests: Sequence[Checked]) -> str:
     wrong = [f"{test.name}: {test.failure}" for test in tests if test.failure]
     if wrong:
         return f"FAILED above {percent(limit)}: {'; '.join(wrong)}."
-    if tests[-1].error:
-        return f"Not judged above {percent(limit)}: {UNJUDGED}."
-    return f"Passed: nothing is slower by more than {percent(limit)} with its whole interval."
+    unjudged = [test.group for test in tests if test.error]
+    if unjudged:
+        return f"Not judged above {percent(limit)}: {', '.join(unjudged)}: {UNJUDGED}."
+    left = sum(bool(test.skipped) for test in tests)
+    more = f"; {plural(left, 'case')} not judged" if left else ""
+    return f"Passed: nothing is slower by more than {percent(limit)} with its whole interval{more}."
 
 
 def _ratios(found: Sequence[Compared]) -> "list[Plot]":
@@ -125,6 +128,8 @@ def _tests(one: Compared, limit: float | None) -> list[Checked]:
         wrong = limit is not None and "INVALID" in left.reason and left.where == one.other.name
         reason = f"{left.where}: {left.reason}"
         made.append(Checked(group, left.case.name, reason * wrong, reason * (not wrong)))
+    if limit is not None and all(test.skipped for test in made):
+        made.append(Checked(group, f"slower by at most {percent(limit)}", error=UNJUDGED))
     return made
 
 

@@ -236,11 +236,16 @@ def test_dolfinx_refuses_cells_in_another_order(dolfinx):
         asked(dolfinx.partitioner, READ[2], cells=shuffled)
 
 
-def test_dolfinx_refuses_a_map_that_was_cut_off_on_every_rank(dolfinx, tmp_path, monkeypatch):
+def test_dolfinx_refuses_a_map_that_was_cut_off_or_names_other_ranks_on_every_rank(
+    dolfinx, tmp_path, monkeypatch
+):
     short = tmp_path / "short"
     short.write_text("\n".join(map(str, PART[:-1])) + "\n")
     monkeypatch.setattr(dolfinx, "MAP", short)
     with pytest.raises(ValueError, match=rf"short: {len(PART) - 1} numbers; expected {len(PART)}: cut off"):
+        asked(dolfinx.partitioner, READ[2])
+    short.write_text("\n".join(map(str, [3, *PART[1:]])) + "\n")
+    with pytest.raises(ValueError, match="short: ranks 0 to 3; expected those below 3"):
         asked(dolfinx.partitioner, READ[2])
 
 
@@ -296,7 +301,13 @@ def test_petsc_is_told_the_cells_of_each_rank_on_rank_0(folder, monkeypatch):
     for cells in ([MESH.n_cells, 0], [MESH.n_cells - 1, 1, 0]):  # ranks; distributed already
         with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells on rank 0 of 3, not"):
             code.distribute(Plex(0, cells))
-    code.MAP.write_text(code.MAP.read_text()[:-2])
+    whole = code.MAP.read_text()
+    for wrong in ("3", "-1"):
+        code.MAP.write_text(re.sub(r"\d", wrong, whole, count=1))
+        for plex in plexes:
+            with pytest.raises(ValueError, match="expected those below 3 of 3"):
+                code.distribute(plex)
+    code.MAP.write_text(whole[:-2])
     for plex in plexes:
         with pytest.raises(ValueError, match=rf"{MESH.n_cells - 1} numbers; expected .*: cut off"):
             code.distribute(plex)

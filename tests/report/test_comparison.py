@@ -308,10 +308,13 @@ def test_if_nothing_can_be_judged_the_status_is_two_and_the_files_say_so(folders
     for record in disturbed(runs(ranks=2, factor=9.0)):
         save(record, folders / "loud" / "runs")
     assert main(["compare", "old", other, "--fail-above", "5%", "-o", "a.xml", "-o", "a.md"]) == 2
-    assert capsys.readouterr().out.startswith("Not judged above 5.0 %: no case can be judged")
+    said = f"Not judged above 5.0 %: {other} against old: no case can be judged"
+    assert capsys.readouterr().out.startswith(said)
     suite = ElementTree.parse("a.xml").getroot()
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
     assert "\n* Not judged above 5.0 %: " in (folders / "a.md").read_text()
+    assert main(["compare", "old", "same", other, "--fail-above", "5%"]) == 2, "one of them is not judged"
+    assert main(["compare", "old", "slow", other, "--fail-above", "5%"]) == 1
     found = fembench.compare("old", other, fail_above=0.05)
     assert not found.judged
     assert "no case can be judged" in found.failed[0]
@@ -380,16 +383,17 @@ def test_invalid_cases_in_the_other_results_fail_the_check_too(folders, capsys):
     assert "all runs INVALID" in capsys.readouterr().out
 
 
-def test_results_are_written_in_the_form_of_the_ending(folders, output, unrendered):
+def test_results_are_written_in_the_form_of_the_ending(folders, unrendered):
     words = ["--fail-above", "50%"]
     for name in ("a.md", "a.json", "a.xml", "a.html"):
         words += ["-o", name]
-    output("compare", "old", "slow", "once", *words)
+    assert main(["compare", "old", "slow", "once", *words]) == 2, "of `once`, nothing can be judged"
     assert (folders / "a.md").read_text().startswith("# slow, once against old\n\n* ")
     tables = json.loads((folders / "a.json").read_text())["tables"]
     assert [row["other"] for row in tables["comparison"]] == ["slow", "once"]
     suite = ElementTree.fromstring((folders / "a.xml").read_text())
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "1")
+    counts = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": 3, "failures": 0, "errors": 1, "skipped": 1}
     page = (folders / "a.html").read_text()
     assert "<h1>slow, once against old</h1>" in page
     assert "tables/" not in page, "a page without other files links to none"
@@ -443,6 +447,12 @@ def test_the_verb_prints_json_with_the_sentences(folders, answer):
     assert found["conclusions"][0].startswith("Passed: nothing is slower by more than 50")
     assert found["conclusions"][1].startswith("slow is slower")
     assert found["tables"]["comparison"][0]["verdict"] == "slower"
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -0.01, 5.0])
+def test_a_limit_is_a_fraction(folders, limit):
+    with pytest.raises(InputError, match=r"fail_above = .*: expected a fraction, such as 0\.05 for 5 %"):
+        fembench.compare("old", "same", fail_above=limit)
 
 
 def test_results_that_may_join_the_repository_are_checked(folders, monkeypatch):

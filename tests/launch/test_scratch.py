@@ -126,5 +126,6 @@ def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place, number
         time.sleep(0.02)
     os.killpg(process.pid, number)  # as a terminal does it
     said = process.communicate(timeout=30)[1]
-    assert (process.returncode, said.splitlines()[-1]) == (128 + number, f"fembench: {told}")
+    assert process.returncode == 128 + number
+    assert said.splitlines()[-1].startswith(f"fembench: {told}")
     assert not list(folder.glob(".*"))

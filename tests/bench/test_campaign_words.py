@@ -231,7 +231,9 @@ def test_the_memory_of_a_host_is_that_of_a_profile_of_this_host_or_of_slurms_lim
 
 def test_an_unknown_memory_is_refused_by_the_name_of_the_host(slurm, monkeypatch):
     monkeypatch.setattr("platform.node", lambda: "login")
-    assert "memory of n1: not known; expected a mesh, or --machine FILE" in refused({"memory": "25%"})
+    assert "memory of n1: not known; expected a mesh, or machine = FILE of fembench characterize" in refused(
+        {"memory": "25%"}
+    )
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
     said = workflow.in_time(answers, options.deadline) if options.deadline else ""
     if options.json:
         return 0
-    print(f"\n{said}\n" * bool(said), end="")
+    if said:
+        print(f"\n{said}")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "

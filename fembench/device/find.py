@@ -22,9 +22,9 @@ def open_device(kind: str, number: int) -> Device:
     gpu: NVIDIA's by CuPy, where it sees one, else GPUs of OpenCL; opencl: all devices of
     OpenCL, processors last. Raises InputError.
     """
-    if why := lack(kind):
-        raise InputError(f"device '{kind}': {why}")
-    found, _ = _devices(kind)
+    found, broken = _devices(kind)
+    if not found:
+        raise InputError(f"device '{kind}': {_why(kind, broken)}")
     said, start = found[number % len(found)]
     try:
         return Device(start(), said)
@@ -45,7 +45,11 @@ def unusable() -> list[str]:
 def lack(kind: str) -> str:
     """Why no device of a kind can be used, and what to do; "" if one is there."""
     found, broken = _devices(kind)
-    return "" if found else "; ".join(broken) or _nothing(kind)
+    return "" if found else _why(kind, broken)
+
+
+def _why(kind: str, broken: list[str]) -> str:
+    return "; ".join(broken) or _nothing(kind)
 
 
 def _devices(kind: str) -> tuple[Found, list[str]]:

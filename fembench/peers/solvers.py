@@ -17,14 +17,14 @@ from fembench.base.arrays import F64
 from fembench.bench.describe import device_of
 from fembench.bench.prepare import Prepared
 from fembench.fem.extent import rigid_modes
-from fembench.methods.lookup import Combination, load, storage_of
+from fembench.methods.lookup import Combination
 from fembench.peers.catalog import CUSPARSE, Entry, Peer, Sample
 from fembench.peers.system import System
 from fembench.records.phases import CG
 from fembench.solve.cg import ConjugateGradients
-from fembench.solve.from_names import load_builders
+from fembench.solve.from_names import load_builders, operator_on
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import RankDevice, build_operator
+from fembench.solve.operators import RankDevice
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import make_tracer
 
@@ -245,10 +245,7 @@ class Own:
         self._tracer = make_tracer()
         load_builders(Combination(storage=storage, precond=precond))
         begin = time.perf_counter()
-        if device:
-            A = load(storage_of(storage).on_device)(prepared.sub, *prepared.lame, device)
-        else:
-            A = build_operator(storage, prepared.sub, *prepared.lame)
+        A = operator_on(device, storage, prepared.sub, prepared.lame)
         middle = time.perf_counter()
         M = make_preconditioner(precond, A, prepared.interface, prepared.sub, self._tracer)
         self._solver = ConjugateGradients(A, prepared.interface, M, self._tracer)

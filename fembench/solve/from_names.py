@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fembench.methods.lookup import load, precond_of, recurrence_of, storage_of
 from fembench.methods.recipe import recipe
 from fembench.methods.steps import Work
-from fembench.solve.operators import build_operator
+from fembench.solve.operators import Operator, build_operator
 from fembench.solve.precond import make_preconditioner
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
     from fembench.solve.iterate import Solver
-    from fembench.solve.operators import RankDevice
+    from fembench.solve.operators import Operator, RankDevice
     from fembench.timing.tracer import TracerLike
 
 
@@ -45,6 +45,15 @@ def load_builders(choice: MethodChoice) -> None:
             load(reference)
 
 
+def operator_on(
+    device: RankDevice | None, storage: str, sub: Subdomain, lame: tuple[Modulus, Modulus]
+) -> Operator:
+    """The matrix of a rank in a storage, on its device if there is one, else on its core."""
+    if device is None:
+        return build_operator(storage, sub, *lame)
+    return load(storage_of(storage).on_device)(sub, *lame, device)
+
+
 def build_solver(
     choice: MethodChoice,
     sub: Subdomain,
@@ -65,10 +74,7 @@ def build_solver(
     if choice.solver == "petsc":
         names = {"storage": choice.storage, "precond": choice.precond, "options": options}
         return make(sub, interface, lame, tracer, **names)
-    if device is None:
-        A = build_operator(choice.storage, sub, *lame)
-    else:
-        A = load(storage_of(choice.storage).on_device)(sub, *lame, device)
+    A = operator_on(device, choice.storage, sub, lame)
     M = make_preconditioner(choice.precond, A, interface, sub, tracer)
     product = Work(A.flops, A.bytes_per_product)
     work = recipe(choice).counted(interface.n_dofs, product, M.extra)

@@ -39,6 +39,8 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
             return function(*arguments, **named)
         kinds = typing.get_type_hints(function)
         for name, value in given.items():
+            if name not in kinds:  # self
+                continue
             several = signature.parameters[name].kind == inspect.Parameter.VAR_POSITIONAL
             for one in value if several else [value]:
                 if not _fits(one, kinds[name]):

@@ -221,22 +221,27 @@ class Measuring:
         effort = effort_of(self._job)
         sizes = sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
-            self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
+            where = f"messages, {name} ({number + 1} of {len(pairs)}), ranks {a} and {b}"
             largest = max(sizes)
             for mode in settings.modes if "II" in settings.methods else ():
+                self._tell(f"{where}: round trips, {mode}")
                 if self._needed((a, b)):
                     one = measure_pair(self._comm, a, b, sizes, effort, mode)
                     largest = one[-1].m if one else 0
                     self.found.samples += one
                     visits = COLD_VISITS[self._job.quick]
                     self.found.cold += measure_cold(self._comm, a, b, cold_sizes(one), visits, mode)
-            if "I" in settings.methods and self._needed((a, b)):
-                asked = (0, *settings.sizes) if settings.sizes else TRAIN_SIZES
-                repeats = settings.repetitions or (3 if self._job.quick else 7)
-                trains = [m for m in asked if m <= largest]
-                self.found.trains += measure_trains(self._comm, a, b, trains, repeats, effort.longest)
-            if "II" in settings.methods and self._needed((a, b)):
-                self.found.exchanges += measure_exchange(self._comm, a, b, largest, effort.visits)
+            if "I" in settings.methods:
+                self._tell(f"{where}: trains")
+                if self._needed((a, b)):
+                    asked = (0, *settings.sizes) if settings.sizes else TRAIN_SIZES
+                    repeats = settings.repetitions or (3 if self._job.quick else 7)
+                    trains = [m for m in asked if m <= largest]
+                    self.found.trains += measure_trains(self._comm, a, b, trains, repeats, effort.longest)
+            if "II" in settings.methods:
+                self._tell(f"{where}: both ways at once")
+                if self._needed((a, b)):
+                    self.found.exchanges += measure_exchange(self._comm, a, b, largest, effort.visits)
 
     def crowds(self) -> None:
         """All-reduces of 2, 4, … and all ranks; messages of several pairs at once."""

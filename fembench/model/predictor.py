@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.units import count, plural
 from fembench.mesh.mesh import Mesh
@@ -125,11 +126,13 @@ class Predictor:
         return min(found, key=lambda item: item[0])[1]
 
 
-def open_study(path: Path | str, **options) -> Predictor:
-    """The predictor of the profile in a file; `options` are its
-    fields. Raises InputError."""
-    profile = load_profile(path)
-    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+def open_study(machine: Profile | Path | str, **options) -> Predictor:
+    """The predictor of a profile or its file; `options` are its fields. Raises InputError."""
+    if isinstance(machine, Profile):
+        profile, content = machine, json_text(machine).encode()
+    else:
+        profile, content = load_profile(machine), Path(machine).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
     return Predictor(profile, digest, rates_of(profile), state=profile.state, **options)
 
 

@@ -91,6 +91,11 @@ def load_weights(path: Path | str) -> Weights:
     return weights
 
 
+def weights_in(given: Weights | Path | str) -> Weights:
+    """Weights as given, or those in a file. Raises InputError."""
+    return given if isinstance(given, Weights) else load_weights(given)
+
+
 def age_seconds(weights: Weights, now: str) -> float:
     """Seconds since the oldest source was measured; `now` as `now_utc` gives it."""
     then, here = (datetime.datetime.fromisoformat(text) for text in (weights.measured, now))

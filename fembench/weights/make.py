@@ -353,7 +353,7 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
     if not others:
         return ()
     others.sort(key=lambda rule: (rule.ok is None, not rule.note))
-    of = f" ({len(found)} of {len(records)} records)" if len(records) > 1 else ""
+    of = f" ({len(found)} of {len(records)} runs)" if len(records) > 1 else ""
     more = f", and {plural(len(others) - 1, 'more reason')}" if others[1:] else ""
     return (f"PROVISIONAL{of}: {short(others[0])}{more}; {others[0].note or 'see `fembench check`'}",)
 

@@ -14,7 +14,7 @@ from fembench.methods.lookup import device_text
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.partition.shares import shares_text
 from fembench.records.case import FIELDS, Case, exactly, new_case
-from fembench.records.weights import as_text, load_weights
+from fembench.records.weights import Weights, as_text, weights_in
 from fembench.synthetic.speeds import slowness_text
 from fembench.weights.stale import doubts
 
@@ -75,30 +75,30 @@ def storage_of(fields: Mapping[str, Any]) -> Any:
     return fields.get("storage") or usual
 
 
-def weighted(case: Case, path: Path | str | None) -> Case:
-    """The case with the shares of a weights file; itself without one. Raises InputError."""
-    if not path:
+def weighted(case: Case, given: Weights | Path | str | None) -> Case:
+    """The case with the shares of weights or their file; itself without. Raises InputError."""
+    if not given:
         return case
     if case.placement.shares:
-        raise InputError(f"weights = {path} and shares = {case.placement.shares}: expected one of them")
-    weights = load_weights(path)
+        raise InputError(f"weights = {given} and shares = {case.placement.shares}: expected one of them")
+    weights = weights_in(given)
     if len(weights.ranks) != case.placement.ranks:
         raise InputError(
-            f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
+            f"{given}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
         )
     known = [rank.device for rank in weights.ranks]
     for rank, (theirs, here) in enumerate(zip(known, case.devices)):
         if theirs not in ("", here):
             other = f"the weights have {theirs} in its place: expected --device {device_text(known)}"
-            raise InputError(f"{path}: rank {rank} computes on {here}, {other}")
+            raise InputError(f"{given}: rank {rank} computes on {here}, {other}")
     return case.with_(shares=as_text(weights))
 
 
-def warn_of_weights(path: Path | str | None, cases: Iterable[Case]) -> None:
+def warn_of_weights(given: Weights | Path | str | None, cases: Iterable[Case]) -> None:
     """Warn of weights that do not suit these cases."""
-    if not path:
+    if not given:
         return
-    weights, hosts = load_weights(path), os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
+    weights, hosts = weights_in(given), os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
     users = (case for case in cases if case.placement.shares == as_text(weights))
     here = {slowness_text(case.synthetic, hosts) for case in users}
     for text in dict.fromkeys(text for one in sorted(here) for text in doubts(weights, one)):

@@ -25,7 +25,7 @@ from fembench.partition.maps import MAPS, write_map
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, node_parts
 from fembench.partition.shares import parse_shares, shares_text
-from fembench.records.weights import Weights, load_weights, shares_of
+from fembench.records.weights import Weights, shares_of, weights_in
 from fembench.weights.stale import doubts
 
 __all__ = ["convert", "describe", "lines", "write_box"]
@@ -188,7 +188,7 @@ def parts(
         raise InputError("parts of a mesh: expected either shares = 2:1 or weights = FILE")
     if to and to not in MAPS:
         raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
-    found = weights if isinstance(weights, Weights) else load_weights(weights) if weights else None
+    found = weights_in(weights) if weights else None
     text = shares_text(shares)
     targets = shares_of(found) if found else parse_shares(text)
     _check_several(targets, text)

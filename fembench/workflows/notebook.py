@@ -87,6 +87,7 @@ class Runs(Sequence[Record]):
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>{self.overview()._repr_html_()}"
 
+    @typed
     def where(self, condition: Callable[[Record], bool]) -> Runs:
         """Those that meet a condition, as `lambda r: r.verdict.status == "VALID"`."""
         return Runs(filter(condition, self), self.source)
@@ -119,6 +120,7 @@ class Runs(Sequence[Record]):
         """One row per case and phase: seconds on the slowest rank, interval, that rank."""
         return times.phases(self.results)
 
+    @typed
     def speedup(self, quantity: str = "cg", base: int = 0) -> Table:
         """Speedup and efficiency of one time, with the base of every row.
 
@@ -141,6 +143,8 @@ class Runs(Sequence[Record]):
         from fembench.report.plots.gallery import gallery
 
         found = {plot.name: plot for plot in gallery(self.results)}
+        if not found:
+            raise InputError(f"plot '{name}': expected at least one run")
         if name not in found:
             raise InputError(f"plot '{name}': expected one of {', '.join(found)}")
         return found[name]

@@ -41,6 +41,7 @@ from fembench.partition.shares import shares_text
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.prediction import ANALYTIC, METHODS, SIMULATION, add_outcome, load_prediction
+from fembench.records.profile import Profile
 from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.store import load, load_all, load_each
@@ -49,7 +50,7 @@ from fembench.workflows.cases import case_asked, check_words, storage_of
 
 @typed
 def predict(
-    machine: Path | str,
+    machine: Profile | Path | str,
     mesh: Path | str,
     *,
     ranks: Sequence[int] = (),
@@ -68,7 +69,7 @@ def predict(
 ) -> Answers:
     """Predict the times of a case on each number of ranks, from a measured machine.
 
-    machine: file of a profile with a network
+    machine: a profile with a network, as `machine` returns it, or its file
     ranks: if empty, as many as the profile has
     shares: as for `run`, or "balanced", by the speeds of the profile
     method: "simulation" of the execution graph, or "analytic", bounds in closed form

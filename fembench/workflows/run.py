@@ -24,7 +24,7 @@ from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import OTHER_WORK, Case
 from fembench.records.record import Record
 from fembench.records.store import load, save
-from fembench.records.weights import load_weights
+from fembench.records.weights import Weights, weights_in
 from fembench.weights.stale import warning
 from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted, with_ranks
 from fembench.workflows.notebook import Runs
@@ -41,7 +41,7 @@ def run(
     ranks: int | None = None,
     quick: bool = False,
     results: Path | str = "results/single",
-    weights: Path | str | None = None,
+    weights: Weights | Path | str | None = None,
     reference: Path | str | None = None,
     hostfile: Path | str = "",
     timeout: float = 0.0,
@@ -58,7 +58,7 @@ def run(
     compared, unless a field says what else to solve, how, or when to stop
     quick: for a look: one warm-up and three sets, so that the run is PROVISIONAL
     results: folder for the record, in `runs`, or for a note of the failure
-    weights: a file with shares
+    weights: what `shares` or `tune` found, or its file
     reference: a one-rank record to compare with; by default the newest in `results`
 
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
@@ -96,7 +96,7 @@ def run(
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()
             path = save(record, folder)
-        if weights and (stale := warning(load_weights(weights), record)):
+        if weights and (stale := warning(weights_in(weights), record)):
             progress(f"fembench: warning: {stale}")
     return Runs([record], str(path), _on_other_ranks(case, folder))
 

@@ -44,8 +44,8 @@ def sweep(
     campaign: Path | str | None = None,
     *,
     cases: Sequence[Mapping[str, Any]] | None = None,
-    name: str = "python",
-    repetitions: int = 1,
+    name: str | None = None,
+    repetitions: int | None = None,
     results: Path | str | None = None,
     minutes: float = 0.0,
     weights: Path | str | None = None,
@@ -64,7 +64,7 @@ def sweep(
     the hosts of the job
     cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are
     multiplied out
-    name, repetitions: of the campaign of these cases
+    name, repetitions: of the campaign of these cases, by default "python" and 1
     results: folder; by default results/NAME
     minutes: end after this time; 0: each run once
     weights, machine: files, as for `fembench sweep`
@@ -79,12 +79,20 @@ def sweep(
     check_least(0, minutes=minutes)
     if campaign and cases is not None:
         raise InputError("sweep: a campaign file and cases: expected one of them")
+    if cases is None and (name, repetitions) != (None, None):
+        raise InputError("sweep: name and repetitions belong to cases: expected cases=[…], too")
     if campaign == "":
         raise InputError("sweep: campaign = '': expected a file")
     limit = Minutes(minutes, begin, report)
     with telling(tell):
         there = campaign_hosts(str(hostfile), str(machine), str(weights or ""))
-        asked = campaign if cases is None else campaign_of(name, repetitions, cases)
+        asked = (
+            campaign
+            if cases is None
+            else campaign_of(
+                "python" if name is None else name, 1 if repetitions is None else repetitions, cases
+            )
+        )
         source = source_of(asked, there, minutes, results)
         use_settings(
             {each: (settings or {}).get(each) or getattr(source.campaign, each) for each in SETTINGS}

@@ -112,7 +112,7 @@ def test_a_network_is_added_to_a_profile_and_used_without_a_link(
     short = ("--sizes", "8,16,32", "--repetitions", "3")  # too small to be measured after computing
     assert main(["characterize", "--add-to", str(known), "--quick", *short]) == 0
     told = capsys.readouterr()
-    assert "network: messages, same host (1 of 1): ranks 0 and 1" in told.err
+    assert "network: messages, same host (1 of 1), ranks 0 and 1: round trips" in told.err
     assert f"fembench predict m3 --machine {known} --ranks 2" in told.out
     profile = load_profile(known)
     assert profile.speeds == speeds

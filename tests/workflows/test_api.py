@@ -91,7 +91,7 @@ def test_shares_of_a_sweep_are_those_of_a_run(folder):
     emulated = fembench.run("s", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
     found = fembench.shares(emulated, path="w.json")
     assert 0.5 < found.ranks[0].share < 0.8
-    again = fembench.run("s", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights="w.json")
+    again = fembench.run("s", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights=found)
     cells = again[0].partition.cells
     assert cells[0] / sum(cells) == pytest.approx(found.ranks[0].share, abs=0.02)
 
@@ -201,6 +201,12 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.sweep(cases=[]), InputError, "cases = []: expected a list of at least one"),
         (lambda: fembench.sweep(cases=3), InputError, "cases = 3: expected a list"),
         (lambda: fembench.sweep(""), InputError, "campaign = '': expected"),
+        (lambda: fembench.sweep(name="mine"), InputError, "name and repetitions belong to cases"),
+        (lambda: fembench.sweep("c.toml", repetitions=2), InputError, "name and repetitions belong to cases"),
+        (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions=0), InputError, "repetitions"),
+        (lambda: Runs([]).plot("phases"), InputError, "plot 'phases': expected at least one run"),
+        (lambda: Runs([]).where("VALID"), InputError, "where: condition = 'VALID': expected a function"),
+        (lambda: Runs([]).speedup(2), InputError, "speedup: quantity = 2: expected text"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions="2"), InputError, "sweep: repetitions"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=math.nan), InputError, "minutes = nan"),
         (lambda: fembench.tune("m1", ranks=1), InputError, "tune: ranks = 1: expected at least 2"),
@@ -214,7 +220,11 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.run(None), InputError, "run: mesh = None: expected Case or a path"),
         (lambda: fembench.run(mesh=b"m1"), InputError, "run: mesh = b'm1': expected Case or a path"),
         (lambda: fembench.run("m1", results=1), InputError, "run: results = 1: expected a path"),
-        (lambda: fembench.run("m1", weights=2.5), InputError, "weights = 2.5: expected a path or None"),
+        (
+            lambda: fembench.run("m1", weights=2.5),
+            InputError,
+            "weights = 2.5: expected Weights, a path or None",
+        ),
         (lambda: fembench.run("m1", quick="no"), InputError, "run: quick = 'no': expected True or False"),
         (lambda: fembench.run("m1", tell="all"), InputError, "tell = 'all': expected a function or None"),
         (lambda: fembench.sweep({}), InputError, "sweep: campaign = {}: expected a path or None"),
@@ -222,7 +232,11 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.tune(2), InputError, "tune: mesh = 2: expected Case or a path"),
         (lambda: fembench.machine(2, path=[]), InputError, "machine: path = []: expected a path"),
         (lambda: fembench.machine(True), InputError, "machine: ranks = True: expected a whole number"),
-        (lambda: fembench.predict(None, "m1"), InputError, "predict: machine = None: expected a path"),
+        (
+            lambda: fembench.predict(None, "m1"),
+            InputError,
+            "predict: machine = None: expected Profile or a path",
+        ),
         (lambda: fembench.predict("m.json", "m1", learn=[3]), InputError, "(each a path or Record)"),
         (lambda: fembench.predict("m.json", "m1", ranks="12"), InputError, "ranks = '12': expected a list"),
         (lambda: fembench.page(7), InputError, "page: runs = 7: expected Runs or a path"),
@@ -293,11 +307,14 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(me
 
 def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, answer):
     slower = {("product", "csr"): [1.0, 0.25]}
-    save_profile(planted_profile([1.0, 1.0], network=planted_network(), slower=slower), "planted.json")
+    profile = planted_profile([1.0, 1.0], network=planted_network(), slower=slower)
+    save_profile(profile, "planted.json")
     words = "predict m1 --machine planted.json --ranks 2 --storage csr --shares balanced"
     by_command = answer(*words.split())[0]["predicted"]["iteration"]
     found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
     assert found[0].predicted.iteration == by_command
+    given = fembench.predict(profile, "m1", ranks=[2], storage="csr", shares="balanced")
+    assert given[0].predicted == found[0].predicted
     assert [*map(math.isnan, found.latest)] == [True], "without iterations, no time of a solution"
     for asked, said in (
         ({"ranks": [0]}, "ranks = 0"),
@@ -403,8 +420,8 @@ def test_thirty_lines_go_from_a_check_of_the_machine_to_a_prediction(
     monkeypatch.chdir(tmp_path)
     exec(WHOLE_LOOP.replace("quick=True", "quick=True, sizes='8,16,32'"), {})
     printed = capfd.readouterr().out
-    made = {"weights.json", "tuned.json", "machine.json", "residuals.svg", "results/loop/report/index.html"}
-    assert made - {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")} <= {"weights.json"}
+    made = {"tuned.json", "machine.json", "residuals.svg", "results/loop/report/index.html"}
+    assert made - {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")} == set()
     assert printed.endswith("index.html\n")
     predicted = re.findall(r"^([12]) ([\d.e-]+) ([\d.e-]+)$", printed, re.MULTILINE)
     assert [ranks for ranks, low, high in predicted if float(low) < float(high)] == ["1", "2"]

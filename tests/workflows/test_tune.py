@@ -466,7 +466,7 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", (), (few, drift)))
     proof = prove(trail)
     text = as_text(proof, trail.weights)
-    assert "PROVISIONAL (1 of 14 records): 1 warm-up (D1), and 1 more reason; more sets\n" in text
+    assert "PROVISIONAL (1 of 14 runs): 1 warm-up (D1), and 1 more reason; more sets\n" in text
     assert "median over pairs" in text
     line = "slowest rank in the equal runs: rank 1, 50 % of the typical rank (95 %: 50 to 50 %)"
     assert f"{line}\n" in text

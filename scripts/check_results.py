@@ -7,9 +7,11 @@ import re
 import sys
 from pathlib import Path
 
+from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.base.terminal import reader_may_leave
 from fembench.base.units import few, plural
+from fembench.bench.campaign_file import Campaign
 from fembench.records.quiet import disturbance
 from fembench.records.store import load, load_all
 from fembench.report.comparison import CaseRuns, SideRuns, cases
@@ -29,8 +31,10 @@ def faults(folder: Path) -> list[str]:
     files = [p for p in sorted(folder.rglob("*")) if p.is_file()]
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", folder.name):
         found.append(f"name {folder.name}: expected small letters, digits and hyphens")
-    if not (folder / "campaign.toml").is_file():
-        found.append("no campaign.toml: others cannot repeat it")
+    try:
+        read_toml(folder / "campaign.toml", Campaign)
+    except InputError as error:
+        found.append(f"{error}: others cannot repeat it")
     if (size := sum(p.stat().st_size for p in files)) > LARGEST:
         found.append(f"{size / 1e6:.1f} MB; expected {LARGEST / 1e6:.0f} at most")
     found += [f"{p.relative_to(folder)}: a link" for p in sorted(folder.rglob("*")) if p.is_symlink()]

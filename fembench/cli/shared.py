@@ -1,6 +1,7 @@
 """Options that several verbs share: those of a case, of its hosts, and of a job."""
 
 import argparse
+import contextlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,5 +92,6 @@ def show(options: argparse.Namespace, found: "Findings[Any]", folded: Collection
             say(found.conclusions())
             shown = [t for t in found.tables().values() if t.name not in folded or options.all]
             print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown))
-    for path in options.output:
-        found.save(path)
+    with contextlib.ExitStack() as all_written:  # those after one that cannot be written, too
+        for path in reversed(options.output):
+            all_written.callback(found.save, path)

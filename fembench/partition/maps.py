@@ -103,7 +103,7 @@ def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
 
 def with_code(name: str, code: str, mesh: Mesh, partition: Partition, **more: int) -> Files:
     """The map, and a file with code that reads it in the other program."""
-    text = Template(code).substitute(
+    text = Template(code + IN_PYTHON * name.endswith(".py")).substitute(
         mark=MARK,
         map=map_name(mesh, partition),
         ranks=partition.n_parts,
@@ -162,13 +162,8 @@ def _destinations(comm, n_ranks, given, ghosts):
     if (sum(found), n_ranks) != ($cells, $ranks):
         said = f"not {sum(found)} cells and {n_ranks} ranks"
         raise ValueError(f"{MAP.name} is for $cells cells and $ranks ranks, {said}")
-    parts = np.fromfile(MAP, np.int32, sep=" ")
-    if len(parts) != $cells:
-        raise ValueError(f"{MAP.name}: {len(parts)} numbers; expected $cells: cut off?")
-    if parts.min() < 0 or parts.max() >= $ranks:
-        raise ValueError(f"{MAP.name}: ranks {parts.min()} to {parts.max()}; expected those below $ranks")
     first = sum(found[: comm.rank])
-    part = parts[first : first + n]
+    part = _parts(comm)[first : first + n]
     at, rank = _behind(comm, cells, part)
     if sum(comm.allgather(len(at))) != $ghosts:
         said = "another mesh or order, or vertices of hexahedra in another order"
@@ -232,16 +227,30 @@ def distribute(plex, overlap=0):
 
 
 def sizes_and_points(comm):
-    """Cells of each rank; all cells, rank by rank. On other ranks than 0: none."""
-    part = np.fromfile(MAP, np.int32, sep=" ")
-    if len(part) != $cells:
-        raise ValueError(f"{MAP.name}: {len(part)} numbers; expected $cells: cut off?")
-    if part.min() < 0 or part.max() >= $ranks or comm.size != $ranks:
-        there = f"ranks {part.min()} to {part.max()} of {comm.size}"
-        raise ValueError(f"{MAP.name}: {there}; expected those below $ranks of $ranks")
-    part = part[: 0 if comm.rank else None]
+    """Cells of each rank; all cells, rank by rank. On other ranks than 0: none. Collective."""
+    part = _parts(comm.tompi4py() if hasattr(comm, "tompi4py") else comm)[: 0 if comm.rank else None]
     sizes = np.bincount(part, minlength=comm.size)
     return sizes.astype(np.int32), np.argsort(part, kind="stable").astype(np.int32)
+'''
+
+IN_PYTHON = '''
+
+def _parts(comm):
+    """The rank of each cell. What one rank finds wrong in its file, all ranks raise. Collective."""
+    said = ""
+    try:
+        parts = np.fromfile(MAP, np.int32, sep=" ")
+    except OSError as error:
+        said = error.strerror
+    else:
+        if len(parts) != $cells:
+            said = f"{len(parts)} numbers; expected $cells: cut off?"
+        elif parts.min() < 0 or parts.max() >= $ranks or comm.size != $ranks:
+            there = f"ranks {parts.min()} to {parts.max()} of {comm.size}"
+            said = f"{there}; expected those below $ranks of $ranks"
+    for wrong in filter(None, comm.allgather(said)):
+        raise ValueError(f"{MAP.name}: {wrong}")
+    return parts
 '''
 
 MFEM = """// MFEM: each element goes to the rank that $map names. $mark.

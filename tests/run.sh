@@ -12,7 +12,7 @@ usage: tests/run.sh                       run everything: format, lint, types, t
                                           tests/run.sh tests/mesh -k box
 A serial test that fails is run once more; those that pass then are named as unsteady, and more than three of them are a failure.
 The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
-settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 minutes), so that its tests run
+settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 to 20 minutes), so that its tests run
   FEMBENCH_WITH_OPENCL=1          install pyopencl and pocl, so that the tests of devices run
   FEMBENCH_WITH_PEERS=1           install scikit-fem and pyamg, so that the comparisons with them run
   FEMBENCH_WITH_EXPORTS=1         install what exports are written and read with, so that each is loaded by its reader

@@ -36,7 +36,14 @@ class Folder:
         """Make the folder for the campaign of a file: see `hold`."""
         self.hold(read_text(source), str(source), there)
 
-    def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
+    def hold(
+        self,
+        text: str,
+        where: str,
+        there: CampaignHosts | None = None,
+        *,
+        grown: bool = False,
+    ) -> None:
         """Make the folder, or `check` that it is of this campaign. Raises InputError."""
         self.check(text, where, there, grown=grown)
         self.write(text)

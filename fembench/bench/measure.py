@@ -147,7 +147,13 @@ def control_of(case: Case, n_equations: int) -> StoppingCriterion:
     )
 
 
-def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, tell: Tell = silent) -> Timed:
+def start_plain(
+    comm: Comm,
+    case: Case,
+    prepared: Prepared,
+    tracer: TracerLike,
+    tell: Tell = silent,
+) -> Timed:
     """A `start` that sets up nothing and measures."""
     return lambda tracer, slowness: measure(comm, case, prepared, tracer, slowness, tell=tell)
 

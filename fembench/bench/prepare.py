@@ -186,7 +186,13 @@ def _check_parts(spec: ProblemSpec, mesh: Mesh | None, extent: Extent) -> None:
     check_parts(spec, whole_mesh(spec, mesh), extent, facet_parts(mesh.behind))
 
 
-def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, with_boundary: bool) -> Piece:
+def _piece(
+    comm: Comm,
+    case: Case,
+    mesh: Mesh | None,
+    parts: Partition | None,
+    with_boundary: bool,
+) -> Piece:
     if case.placement.replicated and mesh is not None and parts is not None:
         return extract(mesh, parts, comm.rank, tagged_facets(mesh, with_boundary=with_boundary))
     return scatter(comm, mesh, parts, with_boundary=with_boundary)

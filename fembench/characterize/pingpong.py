@@ -90,7 +90,13 @@ class Side:
         self.comm.Recv(EMPTY, self.partner, CONTROL)
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
-    def ping(self, m: int, count: int, before: Callable[[], object] | None = None, back: int = 0) -> Times:
+    def ping(
+        self,
+        m: int,
+        count: int,
+        before: Callable[[], object] | None = None,
+        back: int = 0,
+    ) -> Times:
         """(count, 3) Os, Or and round trip in ns on the measuring side.
 
         `before` each: by default, a request. The reply has `back` bytes; 0: as many.

@@ -185,7 +185,13 @@ def measure(
     return convert(msgspec.json.decode(end.content()), of, where=module)
 
 
-def _why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str, refusal: str) -> tuple[str, str]:
+def _why_nothing(
+    folder: Path,
+    ended: Ended,
+    timeout: float,
+    launcher: str,
+    refusal: str,
+) -> tuple[str, str]:
     """(kind as JobEnd.kind or APART, one line) for a job without a result in its folder.
 
     `launcher`: its program. `refusal`: why the job cannot start; or "".

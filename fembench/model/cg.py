@@ -147,7 +147,13 @@ def prices(
     return found
 
 
-def _copies(c: Correction, rates: Rates, rank: int, n_bytes: float, together: int) -> tuple[float, float]:
+def _copies(
+    c: Correction,
+    rates: Rates,
+    rank: int,
+    n_bytes: float,
+    together: int,
+) -> tuple[float, float]:
     """Seconds of packing and of summing; on a device, copied between its memory and the host's."""
     if rates.device(rank) == CPU:
         return c.pack[0] * n_bytes, c.pack[1] * n_bytes

@@ -211,7 +211,13 @@ class _Runner:
         self._add(wait, waited)
         return SegmentRun(segment, LazyTurns(self, clocks[:-1]), 0, 0, 0.0, 0), clocks[-1]
 
-    def _extrapolate(self, clocks: list[F64], waited: F64, wait: F64, period: int) -> tuple[SegmentRun, F64]:
+    def _extrapolate(
+        self,
+        clocks: list[F64],
+        waited: F64,
+        wait: F64,
+        period: int,
+    ) -> tuple[SegmentRun, F64]:
         """The remaining turns: whole periods at once, like the last; others one by one."""
         each = np.zeros(len(waited))
         for clock in clocks[-1 - period : -1]:

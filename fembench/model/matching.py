@@ -57,10 +57,24 @@ class Messages:
         seconds = np.where(self._beside, computing, 0.0)
         return self.each(self._cost_beside, seconds, np.where(self._cold, receiver, 0.0)).reshape(-1, 2)
 
-    def _cost(self, p: int, q: int, m: int, sender: float, receiver: float) -> tuple[float, float, float]:
+    def _cost(
+        self,
+        p: int,
+        q: int,
+        m: int,
+        sender: float,
+        receiver: float,
+    ) -> tuple[float, float, float]:
         return self._machine.cost(p, q, m, Computed(sender, receiver))
 
-    def _cost_beside(self, p: int, q: int, m: int, computing: float, receiver: float) -> tuple[float, float]:
+    def _cost_beside(
+        self,
+        p: int,
+        q: int,
+        m: int,
+        computing: float,
+        receiver: float,
+    ) -> tuple[float, float]:
         return self._machine.beside(p, q, m, computing, Computed(receiver=receiver))
 
 

@@ -187,7 +187,13 @@ class _Part:
         found[first] = computed[first] + before[rank[first]]
         return found
 
-    def _scaled(self, messages: Messages, events: I64, sender: F64 | float, receiver: F64 | float) -> F64:
+    def _scaled(
+        self,
+        messages: Messages,
+        events: I64,
+        sender: F64 | float,
+        receiver: F64 | float,
+    ) -> F64:
         """Costs of messages; the factor of collectives is that of messages in a row."""
         found = messages.costs(sender, receiver)
         factor = self._machine.collective

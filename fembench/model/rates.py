@@ -83,7 +83,13 @@ class Rates:
             raise InputError(f"the profile has no {name} of rank {rank}; it has {', '.join(known) or 'none'}")
         return found
 
-    def _by_count(self, rank: int, name: str, units: float, total: float) -> tuple[list[int], list[float]]:
+    def _by_count(
+        self,
+        rank: int,
+        name: str,
+        units: float,
+        total: float,
+    ) -> tuple[list[int], list[float]]:
         """(numbers of ranks at once, ascending; the speed with `total` units for each)."""
         found = self._found(rank, name)
         counts = sorted({s.corunning for s in found})

@@ -239,7 +239,13 @@ def make_parallel(entry: Entry, prepared: Prepared) -> Peer:
 class Own:
     """fembench itself, tracing included, as `fembench run` runs it."""
 
-    def __init__(self, prepared: Prepared, storage: str, precond: str, device: RankDevice | None) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        storage: str,
+        precond: str,
+        device: RankDevice | None,
+    ) -> None:
         self.library = f"fembench, {device.said[0] if device else 'compiled kernels'}"
         self._rhs = prepared.rhs
         self._tracer = make_tracer()

@@ -145,7 +145,13 @@ def own_cores_of(ranks: Sequence[int], cores: Sequence[Sequence[int]]) -> dict[i
     return owners
 
 
-def _shared(host: str, rank: int, owners: dict[int, int], cores: Sequence[Sequence[int]], free: int) -> Rule:
+def _shared(
+    host: str,
+    rank: int,
+    owners: dict[int, int],
+    cores: Sequence[Sequence[int]],
+    free: int,
+) -> Rule:
     core = cores[rank][0]
     what = f"ranks {owners[core]} and {rank} share core {core}"
     if owners[core] == rank:

@@ -113,7 +113,13 @@ def sizes_table(profile: Profile, host: int) -> str:
     return f"{title}\n\n{table(heads, rows, align='ll' + 'r' * len(heads))}"
 
 
-def _median(speeds: Sequence[Speed], name: str, level: str, corunning: int, scale: float) -> float | None:
+def _median(
+    speeds: Sequence[Speed],
+    name: str,
+    level: str,
+    corunning: int,
+    scale: float,
+) -> float | None:
     found = [s.speed for s in speeds if (s.name, s.level, s.corunning) == (name, level, corunning)]
     return statistics.median(found) / scale if found else None
 

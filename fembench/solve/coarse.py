@@ -96,7 +96,14 @@ def local_energy(
     return parts, E
 
 
-def _modes(sub: Subdomain, kind: I32, sharers: Sharers, parts: list[int], centres: F64, cells: I32) -> F64:
+def _modes(
+    sub: Subdomain,
+    kind: I32,
+    sharers: Sharers,
+    parts: list[int],
+    centres: F64,
+    cells: I32,
+) -> F64:
     """Z on the nodes of some cells: (n_cells, nodes_per_cell, 3, 6 n_parts)."""
     nodes, back = np.unique(cells, return_inverse=True)
     Z = np.zeros((len(nodes), 3, len(parts), 6))

@@ -74,7 +74,14 @@ def outside(tracer: Stamps, communicate: Callable[[], object]) -> None:
 class Level:
     """One level: vectors, smoother and neighbour sums, bound to each other."""
 
-    def __init__(self, bind: Bind, blocks: F64, numbers: I64, interface: Interface, tracer: Stamps) -> None:
+    def __init__(
+        self,
+        bind: Bind,
+        blocks: F64,
+        numbers: I64,
+        interface: Interface,
+        tracer: Stamps,
+    ) -> None:
         self.interface = interface
         self._tracer = tracer
         n = interface.n_dofs
@@ -155,7 +162,14 @@ def _pseudo_inverses(blocks: F64) -> F64:
 class BoundTransfer:
     """From a level to the grid below it and back."""
 
-    def __init__(self, P: Prolongator, fine: Level, fixed: Mask, residual: F64, correction: F64) -> None:
+    def __init__(
+        self,
+        P: Prolongator,
+        fine: Level,
+        fixed: Mask,
+        residual: F64,
+        correction: F64,
+    ) -> None:
         self._fine = fine
         self._fixed = np.flatnonzero(fixed)
         weights = fine.interface.weights

@@ -358,7 +358,13 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
     return (f"PROVISIONAL{of}: {short(others[0])}{more}; {others[0].note or 'see `fembench check`'}",)
 
 
-def rank_share(host: str, share: float, interval: Interval | None, cost: float, device: str) -> RankShare:
+def rank_share(
+    host: str,
+    share: float,
+    interval: Interval | None,
+    cost: float,
+    device: str,
+) -> RankShare:
     """One rank of the weights."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return RankShare(host=host, share=share, low=low, high=high, cost=cost, device=device)

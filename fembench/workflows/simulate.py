@@ -137,7 +137,13 @@ def simulated(
     return Simulated(found, there, plan, outcome, not (machine or link))
 
 
-def _machine(graph: ExecutionGraph, machine: str, link: str, speeds: str, contention: bool | None) -> Machine:
+def _machine(
+    graph: ExecutionGraph,
+    machine: str,
+    link: str,
+    speeds: str,
+    contention: bool | None,
+) -> Machine:
     try:
         numbers = tuple(float(word) for word in speeds.split(",")) if speeds else ()
     except ValueError:

@@ -198,19 +198,24 @@ def _cpus(host: HostFacts) -> float:
 
 
 def held_in(record: Record) -> str:
-    """The innermost cache that holds the matrix of every rank:
-    'L2', 'L3'; "" if none does, or with devices.
+    """The innermost cache that holds the matrix of every rank: 'L2', 'L3'; "" if none, or with devices."""
+    return _innermost(record, record.solve.matrix_bytes)
 
-    L1d and L2 belong to a core; the L3 caches of a host hold
-    what its ranks have together.
-    """
-    e, held = record.environment, record.solve.matrix_bytes
+
+def touched_in(record: Record) -> str:
+    """The same of all that an iteration touches."""
+    return _innermost(record, record.solve.bytes)
+
+
+def _innermost(record: Record, held: Sequence[float]) -> str:
+    """L1d and L2 belong to a core; the L3 caches of a host hold what its ranks have together."""
+    e = record.environment
     if e.devices:
         return ""
     for level in ("L1d", "L2"):
         if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
             return level
-    return "L3" if _share_in_l3(record, record.solve.matrix_bytes) >= 1 else ""
+    return "L3" if _share_in_l3(record, held) >= 1 else ""
 
 
 def beyond_caches(record: Record) -> bool:

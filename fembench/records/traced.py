@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base import units
-from fembench.records.binding import beyond_caches
+from fembench.records.binding import beyond_caches, touched_in
 from fembench.records.phases import CG, CG_PARTS
 from fembench.records.quiet import stretch
 from fembench.records.record import Record
@@ -14,9 +14,9 @@ from fembench.records.times import times_of
 from fembench.records.verdict import Rule
 
 UNCOVERED = 0.02  # fraction of CG
-# seconds per iteration of a Python loop between its kernels; beyond the caches, each kernel pushes its code
-# and data out of them
-LOOP, COLD_LOOP = 10e-6, 50e-6
+# seconds per iteration of a Python loop between its kernels, each of which pushes its code and data out of
+# caches that do not hold all that an iteration touches: those of a core, or all (docs/decisions/0031)
+LOOP, COOLER_LOOP, COLD_LOOP = 10e-6, 25e-6, 50e-6
 STRETCHING = 10  # factor on LOOP if ranks are emulated
 INTRUSION, STAMPS = 0.01, 3e-6  # fraction of an iteration; seconds that stamps of any may take
 
@@ -100,7 +100,8 @@ def _covered(iteration: Iteration, own: float) -> bool:
 
 def _loops(record: Record, iterations: Sequence[Iteration]) -> list[float]:
     """[rank] seconds per iteration that the loop and half of each stamp may take."""
-    usual = COLD_LOOP if beyond_caches(record) else LOOP
+    usual = COOLER_LOOP if touched_in(record) == "L3" else LOOP
+    usual = COLD_LOOP if beyond_caches(record) else usual
     usual *= STRETCHING if record.case.emulated else 1
     e, stamp = record.environment, record.clock.span_ns * 1e-9
     slowness = [stretch(e, number) for number in range(len(e.hosts))]

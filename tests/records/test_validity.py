@@ -120,6 +120,18 @@ def test_the_loop_may_take_longer_where_no_cache_holds_the_matrix(l3, enough):
     assert rule_of(replace(record, solve=touched), "D4").ok is bool(l3)
 
 
+@pytest.mark.parametrize(("l2", "enough"), [(1 << 16, True), (1 << 22, False)])
+def test_the_loop_may_take_a_little_longer_where_only_a_shared_cache_holds_what_an_iteration_touches(
+    l2, enough
+):
+    short = slower_loop(load(FROZEN), 12e-6)
+    host = replace(short.environment.hosts[0], caches={"L2": l2, "L3": 1 << 30})
+    solve = replace(short.solve, bytes=(1 << 20,) * len(short.solve.bytes))
+    record = in_environment(replace(short, solve=solve), hosts=(host,))
+    assert rule_of(record, "D4").ok is enough
+    assert rule_of(slower_loop(record, 12e-6), "D4").ok is False
+
+
 def test_caches_are_looked_at_once_per_record_and_not_per_rank(from_benchmarks, monkeypatch):
     record, seen = from_benchmarks("planted_scale").planted_large(200), []
     monkeypatch.setattr(traced, "beyond_caches", lambda record: seen.append(record) or False)

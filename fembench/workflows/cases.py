@@ -1,7 +1,8 @@
 """Cases: from the values of their fields, and with the shares of a weights file."""
 
+import contextlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,16 @@ def check_least(least: int, **numbers: float) -> None:
     for name, value in numbers.items():
         if not (isinstance(value, int | float) and least <= value < inf):
             raise InputError(f"{name} = {value!r}: expected a number of at least {least}")
+
+
+@contextlib.contextmanager
+def nothing_kept() -> Iterator[None]:
+    """A KeyboardInterrupt says so."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.args = ("nothing was kept",)
+        raise
 
 
 def check_words(known: Collection[str], **words: str) -> None:

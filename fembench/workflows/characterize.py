@@ -31,7 +31,7 @@ from fembench.records.profile import Profile, disturbed, load_profile, network_d
 from fembench.records.sites import METHODS, PAIRS, SENDS, NetworkSettings, named_sites
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
-from fembench.workflows.cases import check_least, check_words
+from fembench.workflows.cases import check_least, check_words, nothing_kept
 
 MOST = 1 << 30  # bytes of a message
 
@@ -81,7 +81,7 @@ def machine(
     messages = NetworkJob(quick=quick, pairs=pairs, sites=sites, settings=settings)
     path = path or add_to
     known = load_profile(add_to) if add_to else None
-    with telling(tell), hosts_of_job(str(path), hosts, str(hostfile)) as (folder, file):
+    with telling(tell), nothing_kept(), hosts_of_job(str(path), hosts, str(hostfile)) as (folder, file):
         count = ranks_of_job(ranks, file, emulate)
         if network and not known:
             needs_two(count)

@@ -26,7 +26,15 @@ from fembench.records.record import Record
 from fembench.records.store import load, save
 from fembench.records.weights import Weights, weights_in
 from fembench.weights.stale import warning
-from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted, with_ranks
+from fembench.workflows.cases import (
+    call_text,
+    case_asked,
+    check_least,
+    nothing_kept,
+    warn_of_weights,
+    weighted,
+    with_ranks,
+)
 from fembench.workflows.notebook import Runs
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
@@ -77,7 +85,7 @@ def run(
         what = f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}"
         with occupied(folder, shared=True), reserved(folder, stem) as id, working(what) as now:
             now.tell(about(case, folder, _cores(case, hostfile)))
-            try:
+            with nothing_kept():
                 outcome = launch(
                     case,
                     id=id,
@@ -89,9 +97,6 @@ def run(
                     fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
                     tell=now.tell,
                 )
-            except KeyboardInterrupt as error:
-                error.args = ("nothing was kept",)
-                raise
             if outcome.result is None and outcome.kind not in (*REFUSED, REVOKED):
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()

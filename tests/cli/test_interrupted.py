@@ -40,12 +40,19 @@ def test_an_interruption_that_python_has_turned_into_another_error_is_one_line(m
     assert capsys.readouterr() == ("", "fembench: interrupted\n")
 
 
-def test_an_interrupted_run_says_that_nothing_was_kept(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("measuring", "words"),
+    [
+        ("run.launch", "run m1 --results {}"),
+        ("characterize.measured_speeds", "characterize --ranks 2 -o {}/m.json"),
+    ],
+)
+def test_an_interrupted_run_says_that_nothing_was_kept(measuring, words, monkeypatch, capsys, tmp_path):
     def interrupted(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("fembench.workflows.run.launch", interrupted)
-    assert main(["run", "m1", "--results", str(tmp_path)]) == 130
+    monkeypatch.setattr(f"fembench.workflows.{measuring}", interrupted)
+    assert main(words.format(tmp_path).split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "fembench: interrupted; nothing was kept"
     assert not list(tmp_path.rglob("*.json"))
 

@@ -182,7 +182,6 @@ def describe(
         hosts[known.name] = msgspec.structs.replace(worst, energy=known.energy)  # read on its first rank
         ranks.setdefault(known.name, []).append(row)
     order = list(hosts)
-    build = this_build()
     return Environment(
         hosts=tuple(hosts.values()),
         rank_host=tuple(order.index(row.host.name) for row in rows),
@@ -192,9 +191,7 @@ def describe(
         launcher=launcher,
         command=command,
         versions=versions(),
-        commit=build.commit,
-        dirty=build.dirty,
-        sources=build.sources,
+        **this_build()._asdict(),
         kernels=kernels.NAME,
         blas_threads=max(row.threads for row in rows),
         variables=variables(),

@@ -132,7 +132,6 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     disturbed = comm.gather(here) or []
     if everyone is None:
         return None
-    absent = [name for name, pair in zip(classes.names, pairs) if pair is None]
     network = Network(
         send_mode=job.settings.modes[0],
         pairs=how,
@@ -150,10 +149,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         cold=tuple(s for one in everyone for s in one.cold),
         trains=tuple(t for one in everyone for t in one.trains),
         exchanges=tuple(e for one in everyone for e in one.exchanges),
-        notes=(
-            *(f"{name}: not measured, no host has two ranks" for name in absent),
-            *guessed(hosts, kinds),
-        ),
+        notes=(*_absent(classes, pairs), *guessed(hosts, kinds)),
         seconds=time.perf_counter() - begin,
         settings=msgspec.structs.replace(job.settings, sizes=sizes_of(job)),
         taken=taken_by_host(placed, disturbed),
@@ -161,6 +157,12 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         across=across if max(across) >= 0 else (),
     )
     return NetworkFound(hosts=hosts, rank_host=placed, network=network)
+
+
+def _absent(classes: Classes, pairs: Sequence[object]) -> list[str]:
+    """A note on each class without a pair of ranks."""
+    absent = (name for name, pair in zip(classes.names, pairs) if pair is None)
+    return [f"{name}: not measured, no host has two ranks" for name in absent]
 
 
 def taken_by_host(placed: Sequence[int], taken: Sequence[HostTaken]) -> tuple[HostTaken, ...]:

@@ -14,7 +14,7 @@ from fembench.records.record import Record, now_utc
 from fembench.records.weights import RankShare, Weights, age_seconds, loud_notes
 from fembench.report.measures import ASSEMBLY, CG, SOLVE
 from fembench.report.results import CASE, Result, case_of
-from fembench.report.table import Rows, declared
+from fembench.report.table import Rows, Table, declared
 from fembench.weights.make import by_time
 
 
@@ -230,3 +230,8 @@ def _relative(weights: Weights) -> list[float]:
     """Speeds of the ranks, relative to the fastest; their shares if no costs are known."""
     speeds = [1 / r.cost if r.cost else r.share for r in weights.ranks]
     return [s / max(speeds) for s in speeds]
+
+
+def tables(found: Sequence[Result]) -> list[Table]:
+    """How the work is divided among ranks and threads."""
+    return [make(found) for make in (balance, parts, iterations, layouts, threads)]

@@ -101,18 +101,23 @@ def predict(
         for line in reasons(cases):
             progress(f"predict: {line}")
         with working(f"predict: {mesh}"):
-            grid = resolve(str(mesh))
-            if method == ANALYTIC:
-                answers = bounded_answers(study, cases, grid, iterations, learned)
-            else:
-                iterations = iterations or study.iterations.get(grid.hash, 0)
-                answers = simulated_answers(study, cases, grid, iterations)
+            answers = _answers(study, cases, method, iterations, learned)
         if warning := answers[0].predicted.provisional:
             answers = _warned(answers, warning)
             if tell is not progress:  # the command prints it with the tables
                 progress(f"note: {warning}")
         _note(study, answers)
     return answers
+
+
+def _answers(
+    study: Predictor, cases: Sequence[Case], method: str, iterations: int, learned: Sequence[Record]
+) -> Answers:
+    """The answers of this method for cases of one mesh."""
+    grid = resolve(cases[0].question.mesh)
+    if method == ANALYTIC:
+        return bounded_answers(study, cases, grid, iterations, learned)
+    return simulated_answers(study, cases, grid, iterations or study.iterations.get(grid.hash, 0))
 
 
 def in_time(answers: Answers, deadline: float) -> str:

@@ -101,9 +101,13 @@ def run(
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()
             path = save(record, folder)
-        if weights and (stale := warning(weights_in(weights), record)):
-            progress(f"fembench: warning: {stale}")
+        _warn_of_stale(weights, record)
     return Runs([record], str(path), _on_other_ranks(case, folder))
+
+
+def _warn_of_stale(weights: Weights | Path | str | None, record: Record) -> None:
+    if weights and (stale := warning(weights_in(weights), record)):
+        progress(f"fembench: warning: {stale}")
 
 
 def _usual_work(mesh: Case | Path | str, fields: Mapping[str, Any]) -> dict[str, int]:

@@ -77,22 +77,11 @@ def sweep(
     """
     begin = time.monotonic()
     check_least(0, minutes=minutes)
-    if campaign and cases is not None:
-        raise InputError("sweep: a campaign file and cases: expected one of them")
-    if cases is None and (name, repetitions) != (None, None):
-        raise InputError("sweep: name and repetitions belong to cases: expected cases=[…], too")
-    if campaign == "":
-        raise InputError("sweep: campaign = '': expected a file")
+    _check_asked(campaign, cases, name, repetitions)
     limit = Minutes(minutes, begin, report)
     with telling(tell):
         there = campaign_hosts(str(hostfile), str(machine), str(weights or ""))
-        asked = (
-            campaign
-            if cases is None
-            else campaign_of(
-                "python" if name is None else name, 1 if repetitions is None else repetitions, cases
-            )
-        )
+        asked = campaign if cases is None else campaign_of(cases, name=name, repetitions=repetitions)
         source = source_of(asked, there, minutes, results)
         use_settings(
             {each: (settings or {}).get(each) or getattr(source.campaign, each) for each in SETTINGS}
@@ -104,6 +93,17 @@ def sweep(
         else:
             _run(one, bool(machine), ended)
     return Runs(one.measured, str(one.folder.path))
+
+
+def _check_asked(
+    campaign: Path | str | None, cases: object, name: str | None, repetitions: int | None
+) -> None:
+    if campaign and cases is not None:
+        raise InputError("sweep: a campaign file and cases: expected one of them")
+    if cases is None and (name, repetitions) != (None, None):
+        raise InputError("sweep: name and repetitions belong to cases: expected cases=[…], too")
+    if campaign == "":
+        raise InputError("sweep: campaign = '': expected a file")
 
 
 def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> None:

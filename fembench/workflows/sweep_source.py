@@ -97,12 +97,13 @@ def source_of(
     return plain
 
 
-def campaign_of(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:
-    """The campaign of these cases. Raises InputError."""
+def campaign_of(cases: Sequence[Mapping[str, Any]], **given: str | int | None) -> Campaign:
+    """The campaign of these cases, with the fields that are given. Raises InputError."""
     if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
         raise InputError(f"sweep: cases = {cases!r}: expected a list of at least one case")
     tables = [dict(case) if isinstance(case, Mapping) else case for case in cases]
-    return convert({"name": name, "repetitions": repetitions, "cases": tables}, Campaign, where="sweep")
+    fields = {name: value for name, value in given.items() if value is not None}
+    return convert({"name": "python", **fields, "cases": tables}, Campaign, where="sweep")
 
 
 def folder_of(source: SweepSource, results: Path | str | None) -> Folder:

@@ -314,7 +314,7 @@ def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_sto
     found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
     assert found[0].predicted.iteration == by_command
     given = fembench.predict(profile, "m1", ranks=[2], storage="csr", shares="balanced")
-    assert given[0].predicted == found[0].predicted
+    assert replace(given[0].predicted, created="") == replace(found[0].predicted, created="")
     assert [*map(math.isnan, found.latest)] == [True], "without iterations, no time of a solution"
     for asked, said in (
         ({"ranks": [0]}, "ranks = 0"),

@@ -51,6 +51,15 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
+def plain(value: Any) -> Any:
+    """The value as a file would have it: a path, a range, or what numpy or pandas gave, as Python's own."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, range | tuple | list):
+        return [plain(one) for one in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _fits(value: object, kind: Any) -> bool:
     """Whether a value has a declared type; of a list, whether its entries have."""
     origin = typing.get_origin(kind) or kind

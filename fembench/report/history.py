@@ -2,7 +2,7 @@
 
 A point is the median of the runs of one day and commit: runs of one day share the state
 of the hosts. DISTURBED runs count only in a point that has no quiet ones. Runs on
-different processors are different series.
+different processors, and with different emulation, are different series.
 
 Changes are found by the package ruptures, which is imported here only.
 PELT (Killick, Fearnhead and Eckley, J. Am. Stat. Assoc. 107 (2012) 1590-1598) divides a
@@ -139,17 +139,18 @@ def disturbed(one: Glance) -> bool:
 
 
 def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
-    """A series per case and processor, of all runs that count.
+    """A series per case, processor and emulation, of all runs that count.
 
     Raises ModuleNotFoundError without the package ruptures.
     """
-    groups: dict[tuple[Question, str], dict[tuple[datetime.date, str], list[Glance]]] = {}
+    groups: dict[tuple[Question, str, str], dict[tuple[datetime.date, str], list[Glance]]] = {}
     for one in sorted(filter(counts, found), key=lambda g: (g.created, g.id)):
         e = one.environment
         cpu = ", ".join(sorted({e.hosts[i].cpu_model for i in set(e.rank_host)}))
         day = datetime.datetime.fromisoformat(one.created).date()
-        groups.setdefault((one.asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
-    return [_series(cpu, days, len(groups)) for (_, cpu), days in groups.items()]
+        kind = one.asked, cpu, e.synthetic
+        groups.setdefault(kind, {}).setdefault((day, e.commit[:12]), []).append(one)
+    return [_series(cpu, days, len(groups)) for (_, cpu, _), days in groups.items()]
 
 
 def _series(cpu: str, days: dict[tuple[datetime.date, str], list[Glance]], tests: int) -> CaseSeries:
@@ -161,7 +162,9 @@ def _series(cpu: str, days: dict[tuple[datetime.date, str], list[Glance]], tests
         LevelChange(at, ratio_unpaired(values[at:end], values[begin:at]), _also(points[at - 1], points[at]))
         for begin, at, end in zip(ends, ends[1:], ends[2:])
     )
-    return CaseSeries(case_name(next(iter(days.values()))[0].case), cpu, points, changes)
+    first = next(iter(days.values()))[0]
+    emulated = f" · SYNTHETIC: {first.environment.synthetic}" if first.environment.synthetic else ""
+    return CaseSeries(case_name(first.case) + emulated, cpu, points, changes)
 
 
 def _point(day: datetime.date, commit: str, runs: Sequence[Glance]) -> DayPoint:
@@ -196,7 +199,7 @@ def _doubts(points: Sequence[DayPoint]) -> Iterator[str]:
     loud = [point for point in points if point.disturbed]
     if n := left + sum(len(point.runs) for point in loud):
         told = [f"{left} left out, beside quiet ones of the same day and commit"] if left else []
-        told += [f"{plural(len(loud), 'point')} without a quiet run, hollow in the plots"] if loud else []
+        told += [f"{plural(len(loud), 'point')} without a quiet run (hollow in plots)"] if loud else []
         took = f"other work took CPU time in {n} of {plural(left + len(runs), 'run')}"
         yield f"DISTURBED: {took}: {'; '.join(told)}."
     if n := provisional(runs):

@@ -160,6 +160,9 @@ class Runs(Sequence[Record]):
 class _Tables(dict[str, Table]):
     """Tables by name, of which names are shown."""
 
+    def __missing__(self, name: object) -> Table:
+        raise InputError(f"table {name!r}: expected one of {', '.join(self)}")
+
     def __repr__(self) -> str:
         return f"{plural(len(self), 'table')}: {', '.join(self)}"
 

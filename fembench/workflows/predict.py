@@ -164,6 +164,8 @@ def _learned(learn: Sequence[Path | str | Record]) -> list[Record]:
     learned, note = not_invalid([*given, *load_each([one for one in learn if not isinstance(one, Record)])])
     if note:
         progress(f"note: runs to learn from: {note}")
+    if loud := disturbance([record.environment for record in learned], "times learned"):
+        progress(f"note: {loud}")
     return learned
 
 

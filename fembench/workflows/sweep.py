@@ -24,7 +24,7 @@ from fembench.report.conclusions import conclusions
 from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
-from fembench.workflows.cases import check_least, warn_of_weights
+from fembench.workflows.cases import check_least, check_words, warn_of_weights
 from fembench.workflows.notebook import Runs
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Minutes, Sweep
@@ -78,6 +78,8 @@ def sweep(
     begin = time.monotonic()
     check_least(0, minutes=minutes)
     _check_asked(campaign, cases, name, repetitions)
+    for key in settings or ():
+        check_words(SETTINGS, settings=key)
     limit = Minutes(minutes, begin, report)
     with telling(tell):
         there = campaign_hosts(str(hostfile), str(machine), str(weights or ""))

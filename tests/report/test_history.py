@@ -120,7 +120,7 @@ def test_disturbed_runs_count_only_in_points_without_quiet_ones_which_are_hollow
     (said,) = (line for line in found.conclusions() if line.startswith("DISTURBED"))
     assert said == (
         "DISTURBED: other work took CPU time in 2 of 49 runs: 1 left out, beside quiet ones of the same day "
-        "and commit; 1 point without a quiet run, hollow in the plots."
+        "and commit; 1 point without a quiet run (hollow in plots)."
     )
     assert [row.split("; ")[0] for row in found.summary()["remarks"]] == ["1 point DISTURBED", "PROVISIONAL"]
     assert ["Hollow" in plot.caption for plot in found.plots()] == [True, False]
@@ -176,6 +176,14 @@ def test_other_processors_are_another_series(nightly):
     for record in nights([1.0], environment=environment(2, hosts=(other,))):
         save(replace(record, id="other"), nightly / "runs")
     assert [len(s.points) for s in fembench.history(nightly).found] == [24, 24, 1]
+
+
+def test_emulated_runs_are_another_series_which_says_so(nightly):
+    for record in nights([1.0]):
+        e = replace(record.environment, synthetic="speeds 1,0.5")
+        save(replace(record, id="emulated", environment=e), nightly / "runs")
+    found = {"SYNTHETIC: speeds 1,0.5" in s.name: len(s.points) for s in fembench.history(nightly).found}
+    assert found == {True: 1, False: 24}
 
 
 def test_a_glance_reads_what_the_whole_record_says_and_judges_old_verdicts_again(nightly):

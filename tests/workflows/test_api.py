@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_environment import on_hosts_with
@@ -115,6 +116,16 @@ def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_sol
     assert case_asked("m1", {"solver": "petsc"}).method.storage == "baij"
 
 
+def test_values_of_a_case_may_be_those_of_numpy_ranges_and_paths(folder):
+    plans = []
+    case = {"mesh": Path("m1"), "ranks": range(1, 3), "sets": np.int64(3), "tolerance": np.float64(1e-3)}
+    for ranks in (range(1, 3), np.array([1, 2]), (1, np.int32(2))):
+        fembench.sweep(cases=[case | {"ranks": ranks}], name="plain", planned=plans.append)
+        assert [job.run.case.placement.ranks for job in plans[-1].jobs] == [1, 2]
+    asked = case_asked("m1", {"ranks": np.int64(2), "shares": np.array([2, 1.5])})
+    assert (asked.placement.ranks, asked.placement.shares) == (2, "2,1.5")
+
+
 def test_shares_of_a_case_are_text_or_numbers():
     assert case_asked("m1", {"ranks": 2, "shares": [2, 1.5]}).placement.shares == "2,1.5"
     with pytest.raises(InputError, match="shares = 2: expected text"):
@@ -205,6 +216,12 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.sweep("c.toml", repetitions=2), InputError, "name and repetitions belong to cases"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions=0), InputError, "repetitions"),
         (lambda: Runs([]).plot("phases"), InputError, "plot 'phases': expected at least one run"),
+        (lambda: Runs([]).tables()["phasez"], InputError, "table 'phasez': expected one of "),
+        (
+            lambda: fembench.sweep(cases=[{}], settings={"map_byy": 1}),
+            InputError,
+            "settings = 'map_byy': exp",
+        ),
         (lambda: Runs([]).where("VALID"), InputError, "where: condition = 'VALID': expected a function"),
         (lambda: Runs([]).speedup(2), InputError, "speedup: quantity = 2: expected text"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions="2"), InputError, "sweep: repetitions"),

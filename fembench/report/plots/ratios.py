@@ -42,7 +42,8 @@ def _ratios(one: Compared, number: int) -> Plot:
             "ratios" if number == 1 else f"ratios-{number}",
             f"{other} against {base}",
             "Time of assembly and cg, as a ratio. Bars are 95 % intervals over runs, which hold together; a "
-            "bar that reaches the dashed line shows no difference. A point without a bar has too few runs.",
+            "bar that reaches the dashed line shows no difference. A point without a bar has too few "
+            "runs that are not DISTURBED.",
         )
 
 

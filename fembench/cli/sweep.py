@@ -54,6 +54,7 @@ KINDS = {"minutes": real(0, 10_000, inner=True)}
 
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows import sweep as workflow
+    from fembench.workflows.command import SETTINGS
     from fembench.workflows.sweep_plan import as_text, as_tree
 
     status = 0
@@ -66,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
         found = _report(sweep, options)
         status = int(bool(sweep.failed or found.invalid))
 
-    given = {"report": not options.no_report, "settings": vars(options), "command": typed_command()}
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    given = {"report": not options.no_report, "settings": settings, "command": typed_command()}
     given |= {"campaign": options.campaign or None}  # without one, the default campaign
     given |= {"planned": planned} if options.dry_run else {"ended": ended}
     call(workflow.sweep, options, **given, tell=progress)

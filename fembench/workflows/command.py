@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from fembench.host.build import version_text
-from fembench.launch.launchers import LAUNCHERS, MAP_BY, use_settings
+from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS, use_settings
 from fembench.partition.maps import MAPS, decompose_dict, whole_shares
 from fembench.records.weights import Weights, as_text, shares_of
 
@@ -102,6 +102,15 @@ EXPORTS = {
 }
 
 
-__all__ = ["EXPORTS", "LAUNCHER_FILES", "LAUNCHER_NAMES", "MAPS", "MAP_BY", "use_settings", "version_text"]
+__all__ = [
+    "EXPORTS",
+    "LAUNCHER_FILES",
+    "LAUNCHER_NAMES",
+    "MAPS",
+    "MAP_BY",
+    "SETTINGS",
+    "use_settings",
+    "version_text",
+]
 
 LAUNCHER_NAMES = ", ".join(one.name for one in LAUNCHERS)

@@ -102,10 +102,10 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
     verdicts = (record.verdict for r in found for record in r.pool.records)
     broken = {(rule.ok, rule.id) for one in verdicts for rule in one.rules if not rule.ok}
+    unmet = {id for ok, id in broken if ok is False}
     why = ""
-    for ok in (False, None):
-        rules = sorted(id for was, id in broken if was is ok)
-        why += f"; rules {STATES[ok]}: {', '.join(map(named, rules))}" if rules else ""
+    for ok, rules in ((False, unmet), (None, {id for _, id in broken} - unmet)):
+        why += f"; rules {STATES[ok]}: {', '.join(map(named, sorted(rules)))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
     cases = units.plural(len(found), "case")
     return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
@@ -116,6 +116,12 @@ def sound(result: Result) -> bool:
     return not unfit(result)
 
 
+def _alone(result: Result) -> bool:
+    """Whether it is known of each of its runs that no other programs used the cores (rule D6)."""
+    rules = ([rule.ok for rule in r.verdict.rules if rule.id == "D6"] for r in result.pool.records)
+    return all(met and all(met) for met in rules)
+
+
 def _flaws(*used: Result) -> list[str]:
     """Labels of a number from these results: what a reader must know of it."""
     provisional = any(r.pool.status == "PROVISIONAL" for r in used)
@@ -123,12 +129,14 @@ def _flaws(*used: Result) -> list[str]:
 
 
 def _merit(full: Result, used: Sequence[Result]) -> HeadlineRow:
-    """That of the run at full scale; if it is DISTURBED, of the largest quiet one as well."""
+    """That of the run at full scale; if it is DISTURBED, of the largest without other work as well."""
     took, work = full.times[rated(full)], _work(full) / 1e6
     done = "equations x iterations / s" if rated(full) == CG else "equations solved / s, set-up included"
     ends = (work / took.median, work / took.high, work / took.low)
     remark = f"million {done}: {_where(full)}"
-    quiet = max(filter(sound, used), key=lambda r: (*scale(r), merit(r)), default=None)
+    quiet = max(
+        (r for r in used if sound(r) and _alone(r)), key=lambda r: (*scale(r), merit(r)), default=None
+    )
     if quiet and full.disturbed:
         remark += f"; without other work: {units.digits(merit(quiet) / 1e6)} MDOF/s, {_where(quiet)}"
     return HeadlineRow("figure of merit", *ends, "MDOF/s", remark)

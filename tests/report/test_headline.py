@@ -13,6 +13,7 @@ from report_sample import HOST, campaign, environment, make_record, rows_of, ver
 from fembench.base.units import digits
 from fembench.records import phases as ph
 from fembench.records.record import LevelTimes
+from fembench.records.verdict import Rule
 from fembench.report import tables
 from fembench.report.conclusions import conclusions
 from fembench.report.results import results
@@ -35,6 +36,13 @@ def test_the_headline_comes_first_and_begins_with_the_verdict():
     unmet, unknown = "enough sets and warm-ups (D1)", "same energy as the reference (A4)"
     said = f"3 cases: 2 VALID, 1 PROVISIONAL; rules not met: {unmet}; rules not evaluated: {unknown}"
     assert verdict["remarks"] == said
+
+
+def test_a_rule_that_some_run_does_not_meet_is_not_listed_as_not_evaluated_as_well():
+    rows = head_of([others(make_record("m1", n), ok) for n, ok in ((1, False), (2, None))])
+    assert rows["verdict"]["remarks"].split("; ")[1:] == [
+        "rules not met: no other programs on the cores (D6)"
+    ]
 
 
 def test_the_figure_of_merit_is_that_of_the_largest_run_on_most_ranks():
@@ -78,7 +86,7 @@ def test_a_speedup_over_a_base_on_two_ranks_says_what_they_count():
 
 def test_the_conclusions_begin_with_the_foreign_work_that_took_the_most_time():
     loud = [on_hosts_with(make_record("m1", n), others_percent=p) for n, p in ((1, 33.0), (2, 77.0))]
-    records = [*loud, make_record("m2")]
+    records = [*loud, others(make_record("m2"), True)]
     rows = head_of(records)
     assert rows["verdict"]["remarks"] == "3 cases: 3 VALID"
     first = conclusions(results(records))[0]
@@ -90,12 +98,28 @@ def test_the_conclusions_begin_with_the_foreign_work_that_took_the_most_time():
 
 
 def test_beside_a_disturbed_figure_of_merit_stands_that_of_the_largest_quiet_run():
-    quiet = campaign((1, 2), ("m1",), noise=0.0)
+    quiet = [others(one, True) for one in campaign((1, 2), ("m1",), noise=0.0)]
     (row, alone) = (head_of(made)["figure of merit"] for made in ([*quiet, loud()], quiet))
     also = f"{digits(alone['value'])} MDOF/s, m1 · csr, ranks 2, VALID"
     assert row["remarks"].endswith(f"m2 · csr, ranks 4, DISTURBED; without other work: {also}")
     assert "without other work" not in alone["remarks"]
     assert head_of([loud()])["figure of merit"]["remarks"].endswith("ranks 4, DISTURBED")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_only_a_run_that_is_known_to_have_been_without_other_work_is_said_to_be(known):
+    small, large = campaign((1, 2), ("m1",), noise=0.0)
+    pair = [others(large, True), others(replace(large, id="again"), None)]
+    remarks = head_of([others(small, True if known else None), *pair, loud()])["figure of merit"]["remarks"]
+    assert ("without other work" in remarks) is known
+    assert ("m1 · csr, ranks 1, VALID" in remarks) is known
+    assert "ranks 2" not in remarks
+
+
+def others(record, ok):
+    """The record with rule D6 met, not met or (None) not evaluated."""
+    rule = Rule(id="D6", ok=ok, value="node8: others used 1 % of the CPU time", threshold="<= 2 %")
+    return replace(record, verdict=replace(record.verdict, rules=(*record.verdict.rules, rule)))
 
 
 def loud():

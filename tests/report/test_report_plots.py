@@ -163,6 +163,33 @@ def test_the_rank_that_computes_longest_does_so_for_as_long_as_its_bars_are_high
     assert found.endswith(f": {seconds(rows[0, [ph.WAIT, ph.ALLREDUCE]].sum())}.")
 
 
+def test_no_rank_is_said_to_compute_longest_where_all_compute_about_equally_long():
+    work = {skew: rank_by_rank_of(make_record("m3", 2, noise=0.0, skew=skew))[0] for skew in (0.03, 0.1)}
+    assert re.match(
+        r"All ranks compute about equally long: \S+ ms per set\. Rank 0 waits longest", work[0.03]
+    )
+    assert work[0.1].startswith("Rank 1 computes longest: ")
+
+
+def test_bars_are_said_to_be_equally_high_only_where_they_are():
+    record = make_record("m3", 2, noise=0.0)
+    rows = np.array(record.sets[-1].seconds)
+    equal = rank_by_rank_of(record)[1]
+    assert "All bars have about the same height" in equal
+    rows[1, [ph.CG, ph.SPMV_INTERIOR]] += 0.2 * rows[1, ph.CG]
+    unequal = rank_by_rank_of(
+        replace(record, sets=tuple(replace(s, seconds=nested(rows)) for s in record.sets))
+    )[1]
+    low, high = map(seconds, sorted(rows[:, ph.CG]))
+    assert "the same height" not in unequal
+    assert f" The bars are {low} to {high} high; " in unequal
+
+
+def rank_by_rank_of(record):
+    plot = bars.rank_by_rank(results([record]))
+    return plot.finding, plot.caption
+
+
 def test_plots_of_disturbed_runs_say_so_in_the_sentence_and_in_what_is_drawn(not_laid_out):
     quiet = campaign((1, 2), ("m2", "m3"), noise=0.0)
     found = gallery(results([on_hosts_with(one, others_percent=40.0) for one in quiet]))

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from planted_environment import on_hosts_with
 from planted_records import nested
 from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables
 from fembench.report.laws import amdahl_laws, gustafson_laws
+from fembench.report.plots import findings
 from fembench.report.plots.bars import unequal_hosts
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups
@@ -197,6 +199,25 @@ def test_gustafsons_law_is_fitted_to_meshes_that_grow_with_the_ranks():
     assert (row["law"], row["mesh"]) == ("Gustafson", "24 cells per rank")
     assert row["amdahl_f"] == pytest.approx(0.2 / (0.2 + 0.8 * 4))
     assert gustafson_laws(all_speedups(results(at_ranks({1: 1.0, 2: 0.55, 4: 0.325})), "assembly + cg")) == []
+
+
+def test_the_hosts_are_used_best_only_by_one_of_several_quiet_runs(campaign):
+    alone, equal, weighted = campaign[:2], *campaign[2:]
+    said = {
+        n: use_of([*alone, *(on_hosts_with(one, others_percent=40.0) for one in pair[:n]), *pair[n:]])
+        for n, pair in ((0, (equal, weighted)), (1, (weighted, equal)), (2, (weighted, equal)))
+    }
+    case = "m1 · csr · kind C · SYNTHETIC on 2 ranks"
+    assert said[0] == f"The hosts are used best by {case} (2:1): E_het is 1.00."
+    assert said[1] == f"E_het of {case} is 0.67. Runs that are DISTURBED do not count."
+    assert said[2] == "These runs are DISTURBED: nothing follows from their E_het."
+    one = [*alone, on_hosts_with(equal, others_percent=40.0)]
+    assert use_of(one) == "This run is DISTURBED: nothing follows from its E_het."
+
+
+def use_of(records):
+    """The sentence of the plot of E_het."""
+    return findings.of_use(unequal_results(results(records)))
 
 
 def test_tables_and_pictures_show_it(campaign):

@@ -40,6 +40,7 @@ SOLVE = (
 COLOURS = {label: colour for label, _, colour in (*SET_UP, *ASSEMBLY, *SOLVE)}
 PANELS = 6  # in one figure
 BARS = 200  # in one panel
+EVEN = 1.1  # highest over lowest: up to there, bars have about the same height
 RUNS = 16  # on unequal hosts, in one panel
 
 
@@ -137,10 +138,17 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     title = f"{result.mesh} · {result.method} · ranks {result.marked}"
     panel = Bars(title, list(map(str, _firsts(result.ranks))), series, x="rank")
     slowest = result.times[CG]
+    heights = np.sum([*series.values()], axis=0)
+    high = (
+        "All bars have about the same height because ranks wait for each other in every iteration"
+        if heights.max() <= EVEN * heights.min()
+        else f"The bars are {units.seconds(float(heights.min()))} to {units.seconds(float(heights.max()))} "
+        "high; each part is a median of its own"
+    )
     caption = (
-        "Medians over the timed sets. All bars have about the same height because ranks wait for each "
-        f"other in every iteration. The rank with much {labelled('product')} and little {labelled('wait')} "
-        f"is the one that the others wait for (slowest in CG: rank {slowest.rank} on {slowest.host})."
+        f"Medians over the timed sets. {high}. The rank with much {labelled('product')} and little "
+        f"{labelled('wait')} is the one that the others wait for (slowest in CG: rank {slowest.rank} on "
+        f"{slowest.host})."
     )
     each = _firsts(result.ranks).step
     if each > 1:

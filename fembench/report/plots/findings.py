@@ -24,6 +24,7 @@ from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint
 
 T = TypeVar("T")
+EVEN = 0.02  # of the mean: ranks that differ less from it compute about equally long
 
 
 def _ranks(result: Result, *others: Result | None) -> str:
@@ -63,16 +64,19 @@ def of_stacks(
 
 
 def of_ranks(result: Result) -> str:
-    """Which rank computes longest, and which waits longest."""
+    """Which rank computes longest, if one does, and which waits longest."""
     work = rank_times(result.runs, *ph.CG_COMPUTING)
     waits = rank_times(result.runs, *ph.WAITING)
     slow, idle = int(work.argmax()), int(waits.argmax())
     label = "".join(f"{word}: " for word in unfit(result))
-    return (
-        f"{label}Rank {slow} computes longest: {seconds(float(work[slow]))} per set, "
-        f"{work[slow] / work.mean():.2f} times the mean. Rank {idle} waits longest, for neighbours and in "
-        f"all-reduces: {seconds(float(waits[idle]))}."
+    mean, longest = float(work.mean()), float(work[slow])
+    computes = (
+        f"Rank {slow} computes longest: {seconds(longest)} per set, {longest / mean:.2f} times the mean"
     )
+    if np.abs(work - mean).max() < EVEN * mean:
+        computes = f"All ranks compute about equally long: {seconds(mean)} per set"
+    waiting = f"waits longest, for neighbours and in all-reduces: {seconds(float(waits[idle]))}"
+    return f"{label}{computes}. Rank {idle} {waiting}."
 
 
 def of_speedups(found: Sequence[Speedup]) -> str:
@@ -169,9 +173,14 @@ def of_alone(found: Sequence[Unequal]) -> str:
 
 
 def of_use(found: Sequence[Unequal]) -> str:
-    """The best efficiency of unequal ranks."""
+    """The best efficiency of unequal ranks; nothing follows from runs that are unfit."""
     known, left_out = _fit([u for u in found if np.isfinite(u.e_het)], lambda u: (u.result,))
     if not known:
         return ""
+    if labels := unfit(*(u.result for u in known)):
+        runs, their = ("These runs are", "their") if len(known) > 1 else ("This run is", "its")
+        return f"{runs} {' or '.join(labels)}: nothing follows from {their} E_het."
     best = max(known, key=lambda u: u.e_het)
+    if len(known) == 1:
+        return f"E_het of {_case(best.result)} is {best.e_het:.2f}.{left_out}"
     return f"The hosts are used best by {_case(best.result)}: E_het is {best.e_het:.2f}.{left_out}"

@@ -113,6 +113,14 @@ def _asked_options() -> list[str]:
         raise InputError(f"launcher options {shown(text)}: a quote is not closed") from None
 
 
+def check_crowd(ranks: int, where: Allocation) -> None:
+    """Raises InputError for more ranks than are started on this machine, if all run on it."""
+    cores = usable_cores()
+    if _is_here(where) and math.ceil(ranks / cores) > MOST_PER_CORE:
+        most = f"expected at most {MOST_PER_CORE * cores}, {MOST_PER_CORE} per core"
+        raise InputError(f"{ranks} ranks on the {plural(cores, 'core')} of this machine: {most}")
+
+
 def _is_here(where: Allocation) -> bool:
     """Whether all ranks run on this machine."""
     return not where.order and len(where.hosts) == 1 and is_this_host(where.hosts[0].name)
@@ -154,10 +162,7 @@ def _here(
     threads: int,
 ) -> JobLine:
     """Ranks on this machine: bound if all have cores; else not bound, and yielding."""
-    if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
-        cores = f"{plural(usable_cores(), 'core')} of this machine"
-        most = MOST_PER_CORE * usable_cores()
-        raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
+    check_crowd(ranks, where)
     if where.batch:
         _check_slots(ranks, where, ())
     crowded = ranks * threads > usable_cores()

@@ -119,7 +119,7 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
     folder.check(source.text, source.where, there, grown=source.made)
     to_come, kept = sweep.runs()
     runs = list(dict.fromkeys([*kept, *to_come]))
-    refuse_early(runs, folder, there.hostfile)  # first: what is refused leaves no folder
+    refuse_early(runs, folder, there)  # first: what is refused leaves no folder
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder, ": moved to superseded")

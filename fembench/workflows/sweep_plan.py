@@ -20,7 +20,7 @@ from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.bench.inputs import gone
 from fembench.launch.allocation import in_words, is_open, layout
 from fembench.launch.hosts import HostSlots, merged
-from fembench.launch.line import check_start
+from fembench.launch.line import check_crowd, check_start
 from fembench.mesh.presets import check_known
 from fembench.records.case import FIELDS, Case
 from fembench.report.results import short_shares
@@ -68,7 +68,7 @@ def plan_of(
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError for what the start would refuse."""
-    refuse_early(runs, folder, there.hostfile)
+    refuse_early(runs, folder, there)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
 
@@ -83,13 +83,16 @@ def plan_of(
     return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out), first)
 
 
-def refuse_early(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
-    """Raises InputError for records of other hosts, if a run to come lacks a file, or no job can start."""
+def refuse_early(runs: Sequence[CampaignRun], folder: Folder, there: CampaignHosts) -> None:
+    """Raises InputError for records of other hosts, or if a run to come lacks a file or cannot start."""
     check_start()
-    _refuse_other_hosts(runs, folder, hostfile)
+    _refuse_other_hosts(runs, folder, there.hostfile)
     for run in runs:
+        if folder.record(run):
+            continue
+        check_crowd(run.case.placement.ranks, there.job)
         missing = gone(run.case)
-        if missing and not folder.record(run):
+        if missing:
             if not Path(missing[0]).suffix:
                 check_known(run.case.question.mesh)
             raise InputError(f"cannot read {shown(missing[0])}, which the campaign needs: no such file")

@@ -199,7 +199,7 @@ def tune(
     check_least(1, rounds=rounds, pairs=pairs)
     check_least(0, timeout=timeout)
     fields = with_ranks(ranks, fields)
-    case = fixed_work(case_asked(mesh, {**EFFORT, **fields}, "tune"))
+    case = fixed_work(case_asked(mesh, {**effort_with(fields), **fields}, "tune"))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
     run = TuneRuns(folder / "runs", str(hostfile), timeout, command or call_text("tune", mesh, fields))
@@ -217,6 +217,11 @@ def tune(
         save_weights(found.weights, found.output)
         write_atomic(folder / "tuning.json", json_text(found.as_tree()))
     return found
+
+
+def effort_with(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The effort beside these fields, by default: a number of sets alone is exact."""
+    return EFFORT | ({"seconds": 0.0} if "sets" in fields else {})
 
 
 def fixed_work(case: Case) -> Case:

@@ -65,7 +65,9 @@ def test_a_run_takes_what_rule_d1_asks_for_unless_told_otherwise(effort, words, 
     ("words", "expected"),
     [
         ("", (2, 10, 2.0, 0.0)),
-        ("--sets 12", (2, 12, 2.0, 0.0)),
+        ("--sets 12", (2, 12, 0.0, 0.0)),
+        ("--sets 12 --seconds 1", (2, 12, 1.0, 0.0)),
+        ("--precision 1", (2, 10, 2.0, 1.0)),
         ("--seconds 0.5 --warmups 3", (3, 10, 0.5, 0.0)),
     ],
 )

@@ -25,6 +25,21 @@ def test_a_job_that_no_launcher_can_start_leaves_no_folder(tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("ranks", ["[1, 129]", "129"])
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--minutes", "1")])
+def test_a_campaign_with_more_ranks_than_this_machine_starts_is_refused_before_anything_runs(
+    tmp_path, monkeypatch, capsys, ranks, options
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fembench.launch.line.usable_cores", lambda: 2)
+    monkeypatch.delattr("fembench.bench.campaign.launch")
+    (tmp_path / "c.toml").write_text(f'name = "c"\n[[cases]]\nmesh = "m1"\nranks = {ranks}\n')
+    assert main(["sweep", "c.toml", *options]) == 2
+    said = "129 ranks on the 2 cores of this machine: expected at most 128, 64 per core"
+    assert capsys.readouterr() == ("", f"fembench: {said}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
+
+
 @pytest.mark.parametrize("mesh", ["m9", "nowhere.msh"])
 @pytest.mark.parametrize(("verb", "module"), [("run", "run"), ("tune", "tune")])
 def test_a_mesh_that_is_not_there_is_refused_before_a_rank_is_started(

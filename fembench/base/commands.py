@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+PIP = f"{sys.executable} -m pip install"
+
 
 class CommandAnswer(NamedTuple):
     """How a command ended, and what it printed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from fembench.base.commands import PIP
 from fembench.base.errors import InputError
 from fembench.device.device import Device
 from fembench.device.runtime import DeviceName, Runtime
@@ -12,7 +13,7 @@ from fembench.device.runtime import DeviceName, Runtime
 Open = Callable[[], Runtime]
 Found = list[tuple[DeviceName, Open]]
 KINDS = ("opencl", "gpu")
-HOW = "pip install cupy-cuda13x (NVIDIA; cupy-cuda12x for CUDA 12) or pyopencl (other devices)"
+HOW = f"{PIP} cupy-cuda13x (NVIDIA; cupy-cuda12x for CUDA 12) or pyopencl (other devices)"
 REPAIR = "install its driver and the libraries that it names, or another version of it"
 
 
@@ -90,7 +91,7 @@ def _nothing(kind: str) -> str:
     """Why no device of a kind is there, and what to do."""
     useful = libraries(kind)
     if not useful:
-        return f"no library for it is installed: {HOW}"
+        return f"no library for it is installed: {HOW if kind == 'gpu' else f'{PIP} pyopencl'}"
     none = "no GPU" if kind == "gpu" else "no device"
     return f"{' or '.join(useful)} finds {none} on this host; fembench doctor lists what it has"
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fembench.base import units
-from fembench.base.commands import answer, interpreter
+from fembench.base.commands import PIP, answer, interpreter
 from fembench.host import cgroup, host
 from fembench.host.build import starter, this_build
 from fembench.host.energy import check_energy
@@ -26,7 +26,6 @@ OLDEST_PYTHON = (3, 10)
 LEAST_DISK = 1 << 30  # bytes; records are small, VTU files and plots are not
 LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio")
 FOR_REPORTS = ("matplotlib", "jinja2")
-PIP = f"{sys.executable} -m pip install"
 RAISED = "fembench.base.errors.InputError: "  # last line of a traceback
 BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
 

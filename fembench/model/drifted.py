@@ -55,14 +55,13 @@ class StateChange(NamedTuple):
         """Whether the change is larger than chance explains, and larger than LEAST."""
         return not self.low <= 1 <= self.high and abs(self.ratio - 1) > LEAST
 
-    @property
-    def text(self) -> str:
+    def text(self, before: str) -> str:
         """'memory bandwidth of a rank on n1 is 4.1 % below that of the profile (spread
         2.0 %)'."""
         named = NAMES[self.what].format(ranks=f"{self.ranks} ranks")
         way = "below" if self.ratio < 1 else "above"
         spread = math.sqrt(self.high / self.low) - 1
-        change = f"{percent(abs(self.ratio - 1))} {way} that of the training (spread {percent(spread)})"
+        change = f"{percent(abs(self.ratio - 1))} {way} that of the {before} (spread {percent(spread)})"
         return f"{named} on {self.host} is {change}"
 
 
@@ -103,23 +102,28 @@ def changes(before: Sequence[StateReading], now: Sequence[StateReading]) -> list
     return [change for change in made if change is not None]
 
 
-def stale(found: Sequence[StateChange]) -> str:
-    """Why predictions made before cannot be tested now, in one line; "" if they can."""
+def known_from(learned: Sequence[str]) -> str:
+    """Where the state before is from: the profile alone, if there are no learned runs."""
+    return "training" if learned else "profile"
+
+
+def stale(found: Sequence[StateChange], before: str = "training") -> str:
+    """Why predictions made `before` cannot be tested now, in one line; "" if they can."""
     beyond = sorted((c for c in found if c.beyond), key=lambda c: -abs(math.log(c.ratio)))
     if not beyond:
         return ""
     more = f", and {len(beyond) - 1} more of {len(found)} readings differ" if beyond[1:] else ""
-    return f"{beyond[0].text}{more}: {AGAIN}"
+    return f"{beyond[0].text(before)}{more}: {AGAIN}"
 
 
-def state_text(found: Sequence[StateChange]) -> str:
+def state_text(found: Sequence[StateChange], before: str = "training") -> str:
     """One line on the state: unchanged, changed, or not known."""
     if not found:
-        return "state of the machine: not known (no readings that both the training and the runs have)"
-    if reason := stale(found):
+        return f"state of the machine: not known (no readings that both the {before} and the runs have)"
+    if reason := stale(found, before):
         return f"INVALID: {reason}"
     largest = max(found, key=lambda c: abs(math.log(c.ratio)))
-    return f"state of the machine: as in the training; largest change: {largest.text}"
+    return f"state of the machine: as in the {before}; largest change: {largest.text(before)}"
 
 
 def _by_kind(readings: Sequence[StateReading]) -> dict[tuple[str, str, int], list[StateReading]]:

@@ -17,7 +17,7 @@ from fembench.model.cg import Correction, prices
 from fembench.model.closed_form import ClosedForm
 from fembench.model.configuration import difference
 from fembench.model.correct import learn, measured
-from fembench.model.drifted import changes, readings_of, stale
+from fembench.model.drifted import changes, known_from, readings_of, stale
 from fembench.model.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.model.machine import Machine, faster_network
 from fembench.model.rates import Rates, rates_of
@@ -231,7 +231,7 @@ def observed(prediction: Prediction, record: Record) -> Observed:
         error=said.iteration / took - 1,
         inside=said.low <= took <= said.high,
         began=began(record),
-        stale=stale(changes(said.state, readings_of([record]))),
+        stale=stale(changes(said.state, readings_of([record])), known_from(said.learned)),
         phases={
             name: (said.phases.get(name, 0.0) - float(mean[k])) / took
             for k, name in enumerate(NAMES)

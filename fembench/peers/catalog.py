@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from fembench.base.arrays import F64
+from fembench.base.commands import PIP
 from fembench.base.errors import InputError, closest
 from fembench.device.find import lack
-from fembench.host.checkup import PIP, how_to_get_petsc
+from fembench.host.checkup import how_to_get_petsc
 from fembench.records.case import Case
 from fembench.records.contest import Parity
 

@@ -102,24 +102,31 @@ REMEDY = {
 
 def disturbance(environments: Sequence[Environment], what: str = "speeds and shares", of: str = "") -> str:
     """A line with cause, hosts and remedy if foreign work took CPU time in runs (of `of`), or ""."""
-    causes = foreign_work(environments)
+    causes = _causes(environments)
     if not causes:
         return ""
-    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
-    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 or of else ""
-    runs += f" of {of}" if of else ""
+    runs = f" of {len(environments)} runs{of and f' of {of}'}" if len(environments) > 1 or of else ""
+    found = ", ".join(f"{cause} in {n}{runs}" if runs else cause for cause, n in causes.values())
     remedies = ", and ".join(remedy for who, remedy in REMEDY.items() if who in causes)
-    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
+    return f"DISTURBED: {found}: {what} may be far off; {remedies}, then repeat"
 
 
 def foreign_work(environments: Sequence[Environment]) -> str:
     """'others used up to 57 % of the CPU time on n1', or "" if there was no foreign work."""
+    return ", ".join(cause for cause, _ in _causes(environments).values())
+
+
+def _causes(environments: Sequence[Environment]) -> dict[str, tuple[str, int]]:
+    """{cause: (it with its hosts, number of runs that it disturbed)}."""
     worst: dict[str, dict[str, float]] = {}
-    for host in (host for environment in environments for host in environment.hosts):
-        for who, used in foreign(host).items():
-            hosts = worst.setdefault(who, {})
-            hosts[host.name] = max(used, hosts.get(host.name, 0.0))
-    return ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
+    runs: dict[str, set[int]] = {}
+    for k, environment in enumerate(environments):
+        for host in environment.hosts:
+            for who, used in foreign(host).items():
+                hosts = worst.setdefault(who, {})
+                hosts[host.name] = max(used, hosts.get(host.name, 0.0))
+                runs.setdefault(who, set()).add(k)
+    return {who: (f"{who} up to {_on(hosts)}", len(runs[who])) for who, hosts in worst.items()}
 
 
 def _on(hosts: dict[str, float]) -> str:

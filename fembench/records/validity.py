@@ -193,7 +193,8 @@ def _precise(times: Sequence[float], environment: Environment) -> Rule:
     threshold = f"95 % interval within ± {PRECISION:g} %"
     if len(times) < fewest_for():
         few = f"no interval of the median: {units.plural(len(times), 'set')}"
-        return Rule(id="D1", ok=False, value=few, threshold=threshold, note=f"{fewest_for()} sets give one")
+        enough = f"use {SETS} sets or more, as by default"
+        return Rule(id="D1", ok=False, value=few, threshold=threshold, note=enough)
     percent = 100 * precision(times)
     ok = percent <= PRECISION
     disturbed = any(map(foreign, environment.hosts))

@@ -134,7 +134,7 @@ class Compared:
     @property
     def disturbed(self) -> list[str]:
         """The sides whose runs were DISTURBED in a counted case."""
-        loud = (self.base, [p.a for p in self.counted]), (self.other, [p.b for p in self.counted])
+        loud = (self.other, [p.b for p in self.counted]), (self.base, [p.a for p in self.counted])
         return [side.name for side, cases in loud if any(case.disturbed for case in cases)]
 
     @property

@@ -65,20 +65,22 @@ def _overall(one: Compared) -> str:
     names = f"{one.other.name} and {one.base.name}"
     of = f"geometric mean of {len(one.counted)} cases" if len(one.pairs) > 1 else one.pairs[0].a.name
     took = f"{more(one.ratio.value)} time"
+    than = "as" if one.ratio.value >= TIMES else "than"
+    whose = f"{one.other.name} takes {took} {than} {one.base.name}"
     if one.disturbed:
         loud = f"runs of {' and '.join(one.disturbed)} were DISTURBED"
         advice = f"nothing follows about machine or version. {_advice('quiet runs', one.disturbed)}"
-        return f"No verdict on {names}: {took}, {of}, but {loud}: {advice}"
+        return f"No verdict on {names}: {whose}, {of}, but {loud}: {advice}"
     if one.ratio.interval is None:
         counts = zip((one.base.name, one.other.name), zip(*(pair.runs for pair in one.pairs)))
-        few_runs = [name for name, runs in counts if min(runs) < FEWEST]
-        return f"No verdict on {names}: {took}, {of}; {one.verdict}. {_advice('runs', few_runs)}".rstrip()
-    ends = f"{took} ({range_in_words(one.ratio.interval)}), {of}"
+        few_runs = [name for name, runs in counts if min(runs) < FEWEST][::-1]
+        return f"No verdict on {names}: {whose}, {of}; {one.verdict}. {_advice('runs', few_runs)}".rstrip()
+    ends = f"({range_in_words(one.ratio.interval)}), {of}"
     if one.verdict not in SHOWN:
-        return f"No difference shown between {names}: {ends}."
+        return f"No difference shown between {names}: {whose} {ends}."
     name, share = one.carrier
     carried = f"Of the difference, {percent(share, 0)} is in {name}"
-    return f"{one.other.name} is {one.verdict} than {one.base.name}: {ends}. {carried}."
+    return f"{one.other.name} is {one.verdict} than {one.base.name}: {took} {ends}. {carried}."
 
 
 def _advice(runs: str, sides: Sequence[str]) -> str:

@@ -118,8 +118,8 @@ def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
 
     `folder`: where results will go; all hosts must see it.
     """
+    from fembench.base.commands import PIP
     from fembench.base.errors import InputError
-    from fembench.host.checkup import PIP
     from fembench.launch.allocation import allocation, is_open
     from fembench.launch.hosts import filled
     from fembench.launch.launchers import NoLauncherError
@@ -177,8 +177,8 @@ def _advice(error: Exception) -> str:
 
 def _after_no_start(error: Exception, hosts: Sequence[HostSlots]) -> str:
     """What to do about ranks that do not start."""
+    from fembench.base.commands import PIP
     from fembench.base.errors import AllocationLostError, InputError
-    from fembench.host.checkup import PIP
 
     if isinstance(error, AllocationLostError):
         return "ask the batch system for a new job, or unset the variables of the one that has ended"

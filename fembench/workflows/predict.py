@@ -21,7 +21,7 @@ from fembench.mesh.presets import resolve
 from fembench.methods import lookup
 from fembench.model.answers import Answers, bounded_answers, fewest_ranks, simulated_answers
 from fembench.model.configuration import not_invalid
-from fembench.model.drifted import StateChange, changes, readings_of, stale, state_text
+from fembench.model.drifted import StateChange, changes, known_from, readings_of, stale, state_text
 from fembench.model.forecast import outcome_text
 from fembench.model.grid import (
     GridFile,
@@ -137,7 +137,8 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
         lines.append(f"profile: {before.predicted.provisional}")
     if loud := disturbance([record.environment], "times"):
         lines.append(f"run: {loud}")
-    lines.append(state_text(changes(before.predicted.state, readings_of([record]))))
+    said = before.predicted
+    lines.append(state_text(changes(said.state, readings_of([record])), known_from(said.learned)))
     return "\n".join(lines), bool(seen.stale)
 
 
@@ -212,12 +213,13 @@ class Validated(NamedTuple):
     cells: Sequence[ScoredConfiguration]
     scores: dict[str, PredictionScore]
     synthetic: Sequence[str]  # how hosts were emulated
-    state: list[StateChange]  # of the hosts since the training
+    state: list[StateChange]  # of the hosts since `before`
+    before: str = "training"  # or "profile"
 
     @property
     def stale(self) -> str:
         """Why the predictions no longer hold; "" if they do."""
-        return stale(self.state)
+        return stale(self.state, self.before)
 
     @property
     def why(self) -> list[str]:
@@ -249,7 +251,8 @@ def validated(grid_file: Path | str) -> Validated:
             f"note: {found.unpredicted} of {found.runs} held-out runs left out: not predicted before "
             "they began"
         )
-    return Validated(found.cells, found.scores, [study.profile.environment.synthetic], found.state)
+    emulated = [study.profile.environment.synthetic]
+    return Validated(found.cells, found.scores, emulated, found.state, known_from(study.learned))
 
 
 def text_of(found: Validated) -> str:
@@ -258,7 +261,7 @@ def text_of(found: Validated) -> str:
     parts += ["INVALID: these errors do not test the predictions (reason below)"] if found.why else []
     parts.append(score_table(found.scores))
     if not found.stale:
-        parts += ["", state_text(found.state)]
+        parts += ["", state_text(found.state, found.before)]
     return "\n".join(parts)
 
 

@@ -191,7 +191,10 @@ def test_a_run_in_another_state_does_not_score_its_prediction(
     path = save(run, tmp_path)
     capsys.readouterr()
     assert main([*words, "--against", str(path)]) == status
-    assert ("INVALID: memory bandwidth of one rank on a is" in capsys.readouterr().out) == bool(status)
+    told = capsys.readouterr().out
+    assert ("INVALID: memory bandwidth of one rank on a is" in told) == bool(status)
+    assert ("that of the profile (spread" if status else "state of the machine: as in the profile; ") in told
+    assert "training" not in told
     kept = load_prediction(before)
     assert len(kept.predicted.state) == 16
     assert bool(kept.observed[0].stale) == bool(status)

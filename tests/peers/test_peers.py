@@ -269,6 +269,22 @@ def test_a_missing_package_is_named_with_how_to_get_it(monkeypatch):
     assert "pip install scikit-fem pyamg" in catalog.missing(entry)
 
 
+@pytest.mark.parametrize(
+    ("peer", "packages"),
+    [
+        ("own-opencl", "pyopencl"),
+        ("own-gpu", "cupy-cuda13x (NVIDIA; cupy-cuda12x for CUDA 12) or pyopencl (other devices)"),
+    ],
+)
+def test_a_missing_library_of_a_device_is_named_with_what_installs_it_for_this_python(
+    monkeypatch, peer, packages
+):
+    monkeypatch.setattr("fembench.device.find.find_spec", lambda name: None)
+    entry = next(e for e in catalog.ENTRIES if e.peer == peer)
+    how = f"{sys.executable} -m pip install {packages}"
+    assert catalog.missing(entry) == f"no library for it is installed: {how}"
+
+
 def test_a_zero_load_is_refused_in_one_line(tmp_path):
     problem = tmp_path / "idle.toml"
     problem.write_text('[[constraints]]\non = {plane = "x=0"}\n')

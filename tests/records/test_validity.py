@@ -443,6 +443,7 @@ def test_one_of_a_thing_is_not_named_in_the_plural(record):
     sets = (replace(record.sets[0], warmup=True), replace(record.sets[0], warmup=False))
     count, interval = (r for r in judge(replace(record, sets=sets)).rules if r.id == "D1")
     assert (count.value, interval.value) == ("1 warm-up, 1 timed set", "no interval of the median: 1 set")
+    assert interval.note == "use 10 sets or more, as by default"
 
 
 def test_a_rehearsal_of_emulated_ranks_is_not_counted_as_a_warm_up(record):

@@ -69,7 +69,7 @@ def test_equal_cases_show_no_difference_and_the_interval_of_their_ratio_contains
     (row,) = rows(found, "comparison")
     assert row["verdict"] == found.verdict == "no difference shown"
     assert row["low"] < 1 < row["high"]
-    assert conclusions([found])[0].startswith("No difference shown between new and old: ")
+    assert conclusions([found])[0].startswith("No difference shown between new and old: new takes ")
 
 
 def disturbed(records):
@@ -84,6 +84,10 @@ def test_nothing_follows_from_a_side_whose_runs_were_disturbed_which_is_named():
     )
     assert said[1].startswith("No verdict on new and old: ")
     assert "but runs of old were DISTURBED: nothing follows about machine or version" in said[1]
+    assert "new takes 50.2 % less time than old, m2 · csr, one rank, " in said[1]
+    both = conclusions([held(disturbed(runs()), disturbed(runs(seed=1)))])[2]
+    assert "but runs of new and old were DISTURBED: " in both
+    assert both.endswith(" Make 3 quiet runs of new and old, better 5.")
     assert said[2:] == ["What differs: CPU time of other work."]
     (row,) = rows(found, "differences")
     assert (row["base"], row["other"]) == ("others used up to 40 % of the CPU time on node8", "none")
@@ -125,7 +129,10 @@ def test_one_run_each_has_a_ratio_but_neither_interval_nor_verdict():
     assert row["ratio"] == pytest.approx(2, rel=0.05)
     assert (row["low"], row["verdict"]) == (None, "one run each: no interval over runs")
     assert found.judged[0][1].interval is None
-    assert conclusions([found])[0].startswith("No verdict on new and old: ")
+    assert conclusions([found])[0].startswith(
+        "No verdict on new and old: new takes 2 times as much time as old"
+    )
+    assert conclusions([found])[0].endswith(" Make 3 runs of new and old, better 5.")
     assert held(runs(n=2), runs()).verdict == "no interval: fewer than 3 runs"
 
 

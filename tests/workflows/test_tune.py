@@ -550,6 +550,12 @@ def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there
     assert disturbance([loud]).startswith(f"{said}: speeds and shares may be far off; stop the other work")
     assert disturbance([loud, quiet], "times").startswith(f"{said} in 1 of 2 runs: times may be far off")
     assert disturbance([quiet]) == ""
+    stolen = replace(quiet, hosts=(replace(quiet.hosts[0], steal_percent=17.2),))
+    both = disturbance([loud, stolen, loud], "times", "old")
+    taken = "the hypervisor took up to 17.2 % of the CPU time on a in 1 of 3 runs of old"
+    assert both.startswith(
+        f"{said} in 2 of 3 runs of old, {taken}: times may be far off; stop the other work"
+    )
 
 
 MIXED = ("gpu", "cpu", "cpu")

@@ -18,7 +18,7 @@ Examples:
 import argparse
 
 from fembench.base.config import json_text
-from fembench.base.progress import working
+from fembench.base.progress import progress, working
 from fembench.cli.options import call, listed
 from fembench.cli.shared import say
 from fembench.workflows.command import MAPS
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.workflows.mesh import parts
 
     with working(f"partition: cutting {options.mesh}"):
-        found = call(parts, options)
+        found = call(parts, options, tell=progress)
     if options.json:
         cut = found.partition
         tree: dict[str, object] = {"targets": cut.targets, "hosts": found.hosts}

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from fembench.base.arguments import typed
 from fembench.base.errors import InputError, shown
-from fembench.base.progress import progress
+from fembench.base.progress import progress, telling
 from fembench.base.tables import table
 from fembench.base.terminal import as_on_terminal
 from fembench.base.units import percent, plural
@@ -172,6 +172,7 @@ def parts(
     to: str = "",
     output: Path | str = "parts",
     partitioner: str = "metis",
+    tell: Callable[[str], None] | None = None,
 ) -> CutMesh:
     """Cut a mesh by shares, and write the parts for another program.
 
@@ -193,8 +194,9 @@ def parts(
     targets = shares_of(found) if found else parse_shares(text)
     _check_several(targets, text)
     hosts = tuple(rank.host for rank in found.ranks) if found else ("",) * len(targets)
-    for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
-        progress(f"fembench: warning: {doubt}")
+    with telling(tell):
+        for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
+            progress(f"fembench: warning: {doubt}")
     whole = resolve(str(mesh))
     cut = partition(whole, targets, partitioner)
     if not to:

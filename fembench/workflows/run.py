@@ -25,6 +25,7 @@ from fembench.records.case import OTHER_WORK, Case
 from fembench.records.record import Record
 from fembench.records.store import load, save
 from fembench.records.weights import Weights, weights_in
+from fembench.report.runs import summary_line
 from fembench.weights.stale import warning
 from fembench.workflows.cases import (
     call_text,
@@ -102,6 +103,8 @@ def run(
             record = outcome.content()
             path = save(record, folder)
         _warn_of_stale(weights, record)
+        if tell is not progress:  # the command prints it with the tables
+            progress(f"run: {summary_line(record)}")
     return Runs([record], str(path), _on_other_ranks(case, folder))
 
 

@@ -41,11 +41,12 @@ def run(options: argparse.Namespace) -> int:
     """
     from fembench.base.progress import working
     from fembench.report import table, tables
+    from fembench.workflows.sweep_state import unfinished
 
     campaign = tables.read_campaign(options.folder, options.peers)
     if options.export:
         return _export(campaign, options)
-    said = tables.conclusions_of(campaign)
+    said = [*unfinished(options.folder), *tables.conclusions_of(campaign)]
     index = missing = None
     with working("report: drawing the plots"):
         made = tables.tables_of(campaign, options.base)

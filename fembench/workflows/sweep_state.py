@@ -215,12 +215,10 @@ def _age(written: str) -> float:
 def sentences(sight: CampaignSight) -> Iterator[str]:
     """What is going on, how many runs are done, with which verdicts, and the disturbance."""
     state, counts = sight.state, sight.state.counts
-    done = sum(counts.verdicts.values())
     doing = f"{state.doing} … {clock(state.seconds)}{', ' if state.stage else ''}{state.stage}"
     if sight.silent:
-        when = datetime.datetime.fromisoformat(state.written).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         who = f"pid {state.owner.pid} on host {state.owner.host}"
-        yield f"Killed, or cut off: no news since {when} ({clock(sight.silence)} ago), from {who}."
+        yield f"Killed, or cut off: no news since {_when(state)} ({clock(sight.silence)} ago), from {who}."
         yield f"It was doing this: {doing}."
     elif state.end:
         yield "The campaign is done." if state.end == DONE else f"The campaign was stopped: {state.end}."
@@ -229,9 +227,34 @@ def sentences(sight: CampaignSight) -> Iterator[str]:
     words = [f"{n} {verdict}" for verdict, n in counts.verdicts.items()]
     words += [f"{counts.failed} failed"] if counts.failed else []
     left = "" if counts.left is None or sight.silent or state.end else f"; about {clock(counts.left)} left"
-    of = f"{done} of {plural(counts.runs, 'run')}" if counts.runs else plural(done, "run")
-    yield f"{of} done{': ' if words else ''}{', '.join(words)}{left}."
+    yield f"{_done(counts)}{': ' if words else ''}{', '.join(words)}{left}."
     if counts.disturbed:
         yield counts.disturbed
-    elif done:
+    elif any(counts.verdicts.values()):
         yield "No run was disturbed, as far as was measured."
+
+
+def unfinished(folder: Path) -> list[str]:
+    """A sentence on the campaign of a folder if it is not done; [] also if none has run there."""
+    try:
+        sight = Watch(folder).look()
+    except (InputError, OSError):
+        return []
+    state = sight.state
+    if state.end == DONE:
+        return []
+    how = f"was stopped: {state.end};" if state.end else "is still running:"
+    how = f"is not done: no news since {_when(state)};" if sight.silent else how
+    return [f"The campaign {how} {_done(state.counts)}."]
+
+
+def _when(state: SweepState) -> str:
+    """The time of the last news, by the clock of this place."""
+    return datetime.datetime.fromisoformat(state.written).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _done(counts: Counts) -> str:
+    """'2 of 12 runs done'; '2 runs done' if it is not known how many are planned."""
+    done = sum(counts.verdicts.values())
+    of = f"{done} of {plural(counts.runs, 'run')}" if counts.runs else plural(done, "run")
+    return f"{of} done"

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,7 +20,7 @@ from fembench.base.progress import telling, working
 from fembench.cli.main import main
 from fembench.records.store import load, record_paths, save
 from fembench.workflows import sweep_state
-from fembench.workflows.sweep_state import DONE, STATE, Counts, SweepState, read_state, standing
+from fembench.workflows.sweep_state import DONE, STATE, Counts, SweepState, read_state, standing, unfinished
 
 COUNTS = Counts(runs=20, verdicts={"VALID": 2, "PROVISIONAL": 1}, failed=1, left=754.0)
 NOBODY = 2**22 + 1  # a process that cannot be
@@ -155,6 +157,40 @@ def test_a_watcher_whose_reader_has_gone_ends(planted_state, monkeypatch, capsys
     monkeypatch.setattr(sweep_state, "EVERY", 0.0)
     assert main(["watch", planted_state()]) == 0
     assert next(looks, "none") == "none"
+
+
+# ---- a report of a campaign that is not done
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        ({}, "is still running:"),
+        ({"ago": 9000, "pid": NOBODY, "end": "ended by SIGTERM"}, "was stopped: ended by SIGTERM;"),
+        ({"pid": NOBODY}, r"is not done: no news since 20\S+ \S+;"),
+        ({"ago": 40, "host": "elsewhere"}, r"is not done: no news since 20\S+ \S+;"),
+    ],
+)
+def test_a_report_begins_with_how_many_runs_a_campaign_lacks_that_is_not_done(planted_state, changes, how):
+    (said,) = unfinished(Path(planted_state(**changes)))
+    assert re.fullmatch(f"The campaign {how} 3 of 20 runs done\\.", said)
+
+
+def test_a_report_says_so_on_the_terminal_and_on_its_page(planted_state, tmp_path, capsys):
+    folder = planted_state(end="interrupted")
+    save(planted((1.0, 1.0)), tmp_path / "runs")
+    assert main(["report", folder]) == 0
+    said = "The campaign was stopped: interrupted; 3 of 20 runs done."
+    assert capsys.readouterr().out.splitlines()[0] == said
+    for name in ("index.html", "report.md"):
+        assert said in (tmp_path / "report" / name).read_text(encoding="utf-8"), name
+
+
+def test_a_report_says_nothing_of_a_campaign_that_is_done_or_not_known(planted_state, tmp_path):
+    assert unfinished(tmp_path) == []
+    assert unfinished(Path(planted_state(end=DONE))) == []
+    (tmp_path / STATE).write_text("{")
+    assert unfinished(tmp_path) == []
 
 
 # ---- the file

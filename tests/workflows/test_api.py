@@ -19,6 +19,7 @@ from planted_records import planted
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
+from fembench.base.progress import telling
 from fembench.cli.main import main
 from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
@@ -30,6 +31,7 @@ from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights, loud_notes
 from fembench.workflows.cases import case_asked
 from fembench.workflows.notebook import Runs
+from fembench.workflows.predict import _learned
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "howto" / "python.md").read_text(encoding="utf-8")
@@ -364,6 +366,16 @@ def test_nothing_is_learned_from_invalid_runs(folder):
     invalid = replace(record, verdict=replace(record.verdict, status="INVALID"))
     with pytest.raises(InputError, match="1 record, all INVALID"):
         fembench.predict("planted.json", "m1", ranks=[1], learn=[invalid])
+
+
+def test_runs_to_learn_from_that_were_disturbed_are_told():
+    record = load_record(ROOT / "tests/data/record.json")
+    loud = on_hosts_with(record, others_percent=60.0, others_resolution=0.8)
+    for given, said in ((record, []), (loud, ["note: DISTURBED: others used up to 60 % of the CPU time"])):
+        told = []
+        with telling(told.append):
+            assert len(_learned([given])) == 1
+        assert [line.partition(" on ")[0] for line in told] == said
 
 
 INTERRUPTED = """

@@ -80,11 +80,13 @@ class Sizes:
     of_one: float  # most memory of a rank of four, relative to one rank alone
     of_file: dict[str, float]  # most bytes allocated on one of four ranks, of those of nodes and cells
     jittered: float | None  # least bandwidth of the symmetric product on the unstructured mesh, of the roof
-    in_l3: float | None  # the same of any product, if L3 holds what it reads; None: as out of cache
     accuracy: str
     levels: tuple[str, ...]
     solved: dict[str, dict[tuple[str, str, int], float | None]]  # least ratios by mesh, peer, method, ranks
     repetitions: int
+    in_l3: float | None = (
+        None  # least bandwidth of a product, of the roof, if L3 holds what it reads; None: as out of cache
+    )
 
 
 GAMG, TWO_LEVEL, PYAMG = ("petsc-aij", "gamg"), ("own-sym", "two-level"), ("scikit-fem", "pyamg")
@@ -97,22 +99,10 @@ SOLVED: dict[str, dict[tuple[str, str, int], float | None]] = {
 }
 SOLVED_QUICK = {"s": dict.fromkeys(o for others in SOLVED.values() for o in others)}  # lead grows with size
 QUICK = Sizes(
-    "m", ("m",), 42, "m", 7000, 0.8, {"part": 0.7, "setup": 0.9}, None, 0.7, "s", ("s",), SOLVED_QUICK, 7
+    "m", ("m",), 42, "m", 7000, 0.8, {"part": 0.7, "setup": 0.9}, None, "s", ("s",), SOLVED_QUICK, 7, 0.7
 )
 FULL = Sizes(
-    "l",
-    ("l", "xl"),
-    61,
-    "xl",
-    3000,
-    0.35,
-    {"part": 0.4, "setup": 0.4},
-    0.88,
-    None,
-    "m",
-    ("m", "l"),
-    SOLVED,
-    15,
+    "l", ("l", "xl"), 61, "xl", 3000, 0.35, {"part": 0.4, "setup": 0.4}, 0.88, "m", ("m", "l"), SOLVED, 15
 )
 
 

@@ -51,12 +51,14 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def plain(value: Any) -> Any:
-    """The value as a file would have it: a path, a range, or what numpy or pandas gave, as Python's own."""
+def as_in_file(value: Any) -> Any:
+    """The value as a file would have it: paths, ranges, and what numpy or pandas gave, as Python's own."""
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: as_in_file(one) for name, one in value.items()}
     if isinstance(value, range | tuple | list):
-        return [plain(one) for one in value]
+        return [as_in_file(one) for one in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 

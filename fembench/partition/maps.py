@@ -103,7 +103,7 @@ def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
 
 def with_code(name: str, code: str, mesh: Mesh, partition: Partition, **more: int) -> Files:
     """The map, and a file with code that reads it in the other program."""
-    text = Template(code + IN_PYTHON * name.endswith(".py")).substitute(
+    text = Template(code + (IN_PYTHON if name.endswith(".py") else "")).substitute(
         mark=MARK,
         map=map_name(mesh, partition),
         ranks=partition.n_parts,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fembench.methods.lookup import load, precond_of, recurrence_of, storage_of
 from fembench.methods.recipe import recipe
 from fembench.methods.steps import Work
-from fembench.solve.operators import Operator, build_operator
+from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fembench.base.arguments import plain
+from fembench.base.arguments import as_in_file
 from fembench.base.errors import InputError, closest
 from fembench.base.progress import progress
 from fembench.base.units import plural
@@ -32,7 +32,7 @@ def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any], function: str
         hint = f"the nearest field is '{near}'" if near else f"expected one of {', '.join(FIELDS)}"
         raise InputError(f"{function}: unknown field '{unknown[0]}'; {hint}")
     known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
-    given = exactly({name: plain(value) for name, value in fields.items()})
+    given = exactly(as_in_file(fields))
     if isinstance(given.get("shares"), list | tuple):
         given["shares"] = shares_text(given["shares"])
     case = case_of({**known, **given}, function)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fembench.base.arguments import plain
+from fembench.base.arguments import as_in_file
 from fembench.base.config import convert, from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError, UnsharedError
 from fembench.base.progress import progress
@@ -102,9 +102,8 @@ def campaign_of(cases: Sequence[Mapping[str, Any]], **given: str | int | None) -
     """The campaign of these cases, with the fields that are given. Raises InputError."""
     if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
         raise InputError(f"sweep: cases = {cases!r}: expected a list of at least one case")
-    tables = [{k: plain(v) for k, v in c.items()} if isinstance(c, Mapping) else c for c in cases]
     fields = {name: value for name, value in given.items() if value is not None}
-    return convert({"name": "python", **fields, "cases": tables}, Campaign, where="sweep")
+    return convert({"name": "python", **fields, "cases": as_in_file(list(cases))}, Campaign, where="sweep")
 
 
 def folder_of(source: SweepSource, results: Path | str | None) -> Folder:

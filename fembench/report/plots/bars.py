@@ -40,7 +40,7 @@ SOLVE = (
 COLOURS = {label: colour for label, _, colour in (*SET_UP, *ASSEMBLY, *SOLVE)}
 PANELS = 6  # in one figure
 BARS = 200  # in one panel
-EVEN = 1.1  # highest over lowest: up to there, bars have about the same height
+SAME_HEIGHT = 1.1  # highest over lowest: up to there, bars have about the same height
 RUNS = 16  # on unequal hosts, in one panel
 
 
@@ -141,7 +141,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     heights = np.sum([*series.values()], axis=0)
     high = (
         "All bars have about the same height because ranks wait for each other in every iteration"
-        if heights.max() <= EVEN * heights.min()
+        if heights.max() <= SAME_HEIGHT * heights.min()
         else f"The bars are {units.seconds(float(heights.min()))} to {units.seconds(float(heights.max()))} "
         "high; each part is a median of its own"
     )

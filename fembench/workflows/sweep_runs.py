@@ -95,7 +95,7 @@ class Sweep:
         """Run everything, with a line per run."""
         self._say_what_comes()
         equal = self.source.equal(self.there)
-        with working("sweep") as now:
+        with working("sweep: starting") as now:
             done_runs = execute(
                 self.source.campaign,
                 self._coming(now),
@@ -146,11 +146,11 @@ class Sweep:
         """The runs, each announced when its turn comes."""
         kept = set(self.kept)
         for k, run in enumerate(self.order, 1):
-            if run not in kept:
-                self._count()
             now.text = f"sweep: {self.order.place(k)}: {case_name(run.case)}"
             expected = self.order.seconds_of(run)
             now.tell(f"about {clock(expected)} in all" if expected else "")
+            if run not in kept:
+                self._count()
             yield run
 
     def _say(self, k: int, done: Done) -> None:

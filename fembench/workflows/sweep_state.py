@@ -69,13 +69,14 @@ class Standing:
         self._owner = Owner(os.getpid(), platform.node(), now_utc())
 
     def tell(self, counts: Counts) -> None:
-        """From now on, these."""
+        """From now on, these; the file says so at once."""
         self._counts = counts
         self._since = time.monotonic()
+        self.write()
 
     def write(self, end: str = "") -> None:
         """Replace the file, if that can be done."""
-        work, counts = current() or Doing(""), self._counts
+        work, counts = current() or Doing("sweep: starting"), self._counts
         if counts.left is not None:
             passed = time.monotonic() - self._since
             counts = msgspec.structs.replace(counts, left=max(0.0, counts.left - passed))

@@ -1,5 +1,6 @@
 """`fembench watch`: how a campaign stands, from what it leaves in its folder."""
 
+import contextlib
 import json
 import os
 import re
@@ -201,7 +202,6 @@ def test_the_file_is_small_and_says_what_the_process_does(tmp_path):
     with telling(None), standing(tmp_path) as kept, working("sweep: 1/2: m1") as now:
         now.tell("set 3 of about 12")
         kept.tell(Counts(runs=2, verdicts={"VALID": 1}, left=60.0))
-        kept.write()
         state = read_state(tmp_path / STATE)
         assert (state.doing, state.stage, state.end) == ("sweep: 1/2: m1", "set 3 of about 12", "")
         assert state.counts.verdicts == {"VALID": 1}
@@ -209,6 +209,12 @@ def test_the_file_is_small_and_says_what_the_process_does(tmp_path):
         assert (tmp_path / STATE).stat().st_size < 600
     assert read_state(tmp_path / STATE).end == DONE
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [STATE.name]
+
+
+def test_a_campaign_that_has_begun_nothing_says_that_it_starts(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with standing(tmp_path):
+        assert read_state(tmp_path / STATE).doing == "sweep: starting"
 
 
 def test_the_file_is_replaced_now_and_then(tmp_path, monkeypatch):
@@ -266,6 +272,21 @@ def running(tmp_path):
     started.communicate()
 
 
+@pytest.fixture
+def watcher(running):
+    """A function: `fembench watch` of this campaign, as a process."""
+    line = [sys.executable, "-m", "fembench", "watch", str(running[0])]
+    with contextlib.ExitStack() as ends:
+
+        def start():
+            began = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            ends.callback(began.communicate)
+            ends.callback(began.kill)
+            return began
+
+        yield start
+
+
 def seen(folder):
     """(exit status, answer) of a look from another shell."""
     line = [sys.executable, "-m", "fembench", "watch", str(folder), "--json"]
@@ -275,23 +296,21 @@ def seen(folder):
 
 @pytest.mark.slow
 def test_a_watcher_that_is_killed_disturbs_no_campaign_and_a_campaign_that_is_killed_ends_its_watcher(
-    running, tmp_path
+    running, watcher, tmp_path
 ):
     folder, campaign = running
-    line = [sys.executable, "-m", "fembench", "watch", str(folder)]
-    watcher = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    other = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    stays, other = watcher(), watcher()
     assert other.stdout.readline().startswith("sweep: ")
     other.kill()
-    other.communicate()
+    other.wait()
     status, found = seen(folder)
     assert (status, found["running"], found["counts"]["runs"]) == (0, True, 4)
     assert found["doing"].startswith("sweep: ")
-    assert watcher.stdout.readline().startswith("sweep: ")
+    assert stays.stdout.readline().startswith("sweep: ")
     os.kill(campaign.pid, signal.SIGKILL)
     campaign.wait()
-    told, errors = watcher.communicate(timeout=30)
-    assert (watcher.returncode, "Traceback" in errors) == (1, False), errors
+    told, errors = stays.communicate(timeout=30)
+    assert (stays.returncode, "Traceback" in errors) == (1, False), errors
     assert "Killed, or cut off: no news since" in told
     again = [sys.executable, "-m", "fembench", "sweep", "c.toml", "--results", str(folder), "--no-report"]
     done = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, timeout=120)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fembench.workflows.comparison import compare, history
     from fembench.workflows.doctor import doctor
     from fembench.workflows.mesh import parts
-    from fembench.workflows.notebook import load, page, shares, verb
+    from fembench.workflows.notebook import load, shares, verb
+    from fembench.workflows.page import page
     from fembench.workflows.predict import predict
     from fembench.workflows.run import run
     from fembench.workflows.sweep import sweep
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "doctor", "errors", "history", "load", "machine", "page", "parts"]
 __all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
 HOMES = {"compare": "comparison", "history": "comparison", "machine": "characterize", "parts": "mesh"}
-HOMES |= dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
+HOMES |= dict.fromkeys(("load", "shares", "verb"), "notebook")
 
 VERBS = {
     "characterize": "machine",

@@ -33,6 +33,7 @@ SHOWN = ("slower", "faster")  # verdicts that are a difference
 NONE = "no verdict: DISTURBED"
 NEAR = 2  # fields in which a case may differ from another to be named beside it
 PARTS_OF_SOLVE = (*PARTS, LOOP)
+MEAN = "geometric mean"
 SMALL = 0.01  # of the time: a smaller part is not judged
 
 
@@ -150,7 +151,7 @@ class Compared:
     def judged(self) -> list[tuple[str, Ratio, str]]:
         """(name, ratio, verdict) of each case, and of the geometric mean of several."""
         found = [(pair.a.name, pair.ratio, pair.verdict) for pair in self.pairs]
-        return found + [("geometric mean", self.ratio, self.verdict)] * (len(found) > 1)
+        return found + [(MEAN, self.ratio, self.verdict)] * (len(found) > 1)
 
 
 def verdict(ratio: Ratio, *runs: int) -> str:

@@ -8,7 +8,7 @@ from fembench.base.units import digits, few, percent, plural
 from fembench.records.compare import environment_differences
 from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Environment
-from fembench.report.comparison import SHOWN, CasePair, Compared
+from fembench.report.comparison import MEAN, SHOWN, CasePair, Compared
 from fembench.report.results import CASE, case_of
 from fembench.report.table import Rows, Table, declared
 from fembench.stats.student import FEWEST, Ratio
@@ -56,6 +56,9 @@ def _of_one(one: Compared) -> Iterator[str]:
     yield from _by_case(one)
     yield _machine(one)
     yield _differing(one)
+    records = [record for pair in one.pairs for case in (pair.a, pair.b) for record in case.records]
+    if n := sum(record.verdict.status == "PROVISIONAL" for record in records):
+        yield f"{n} of {plural(len(records), 'run')} PROVISIONAL: `fembench check` says why."
     if one.left:
         yield f"{plural(len(one.left), 'case')} without a ratio: see Not compared."
 
@@ -169,7 +172,7 @@ def comparison_table(found: Sequence[Compared]) -> Rows:
                 _remarks(p, one),
             )
         if len(one.pairs) > 1:
-            mean = plural(len(one.counted), "case"), "geometric mean", (None, None), None, None
+            mean = plural(len(one.counted), "case"), MEAN, (None, None), None, None
             yield (other, *mean, *_judged(one.ratio, (None, None), one.verdict, one.carrier), "")
 
 
@@ -208,7 +211,7 @@ def phase_table(found: Sequence[Compared]) -> Rows:
     """A row per phase of all cases, with its verdict; then one per phase of each case."""
     for one in found:
         other = one.other.name if len(found) > 1 else None
-        mean = plural(len(one.counted), "case"), "geometric mean", (None, None)
+        mean = plural(len(one.counted), "case"), MEAN, (None, None)
         for name, ratio in one.parts.items():
             said = one.said(ratio)
             yield other, *mean, name, None, None, ratio.value, ends_of(ratio.interval), said, None

@@ -15,12 +15,14 @@ from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.case import FIELDS, Case
 from fembench.records.quiet import disturbance
+from fembench.records.record import Record
+from fembench.records.times import Times
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import DEVICES, RANKS, bases, ratio_range
 from fembench.report.factors import useful
 from fembench.report.headline import merit, rated, scale, sound, usable
 from fembench.report.measures import CG, SOLVE, part_of_cg, rank_times
-from fembench.report.results import Result, crowded, environments
+from fembench.report.results import Result, crowded, environments, of_real_hosts
 from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT
@@ -39,7 +41,7 @@ TUNED = {"emulate", "dilate", *(n for n, f in FIELDS.items() if f.group in ASKED
 }
 MOST = 4  # numbers of ranks that are named
 FEWEST_EQUATIONS = 20_000  # per rank: with fewer, messages dominate
-LEFT_OUT = "DISTURBED cases are left out of these sentences, but not of the tables."
+LEFT_OUT = "{} cases are left out of these sentences, but not of the tables."
 
 
 def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Result] = ()) -> list[str]:
@@ -50,14 +52,17 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     disturbed = disturbance(environments(found), "times")
     failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
     said = [disturbed and f"{disturbed}.", failures, _verdict(found, bool(disturbed))]
-    used = usable(found)
+    real = of_real_hosts(found)
+    used = usable(real)
     quiet = [r for r in used if not r.disturbed]
     fit = [r for r in quiet if not crowded(r)]
     if fit:
         others = [r for r in usable(beside) if sound(r)]
-        told = _of_ranks(_by_ranks(fit, others), [*fit, *others])
+        told = _of_ranks(_by_ranks(fit, others), [*fit, *others], label=len(found) > 1)
         all_quiet = len(quiet) == len(used)
-        said += told if all_quiet else [*told[:-1], LEFT_OUT]  # not: run what was run, but disturbed
+        # not: run what was run, but disturbed
+        said += told if all_quiet else [*told[:-1], LEFT_OUT.format("DISTURBED")]
+    said += [LEFT_OUT.format("SYNTHETIC")] if len(real) < len(found) else []
     said += [_shared_cores(quiet)]
     slow = _slow_hosts(fit, found[0].speeds) if found else ""
     return list(filter(None, [*said, slow]))
@@ -79,37 +84,36 @@ def _shared_cores(found: Sequence[Result]) -> str:
 
 
 def _verdict(found: Sequence[Result], disturbed: bool) -> str:
-    """Which results are not VALID, and why; a disturbance has said it already."""
-    if len(found) == 1:
-        return _of_one(found[0], disturbed)
-    counts = [(s, sum(r.pool.status == s for r in found)) for s in ("INVALID", "PROVISIONAL")]
-    looks = sum(r.pool.status == "PROVISIONAL" and _is_look(r) for r in found)
+    """Which runs are not VALID, and why; a disturbance has said it already."""
+    runs = [one for r in found for one in zip(r.pool.records, r.runs)]
+    if len(runs) == 1:
+        return _of_one(*runs[0], disturbed)
+    counts = [(s, sum(one.verdict.status == s for one, _ in runs)) for s in ("INVALID", "PROVISIONAL")]
+    looks = sum(one.verdict.status == "PROVISIONAL" and _is_look(one, times) for one, times in runs)
     few_sets = f" ({looks} with fewer than {WARMUPS} warm-ups or {SETS} sets)" if looks else ""
     words = [f"{n} {s}{few_sets if s == 'PROVISIONAL' else ''}" for s, n in counts if n]
     why = "see Why runs are not VALID"
-    if found and any(n == len(found) for _, n in counts):
-        return f"All {words[0].replace(' ', ' cases are ', 1)}: {why}."
-    return f"Of {len(found)} cases, {' and '.join(words)}: {why}." if words else ""
+    if runs and any(n == len(runs) for _, n in counts):
+        return f"All {words[0].replace(' ', ' runs are ', 1)}: {why}."
+    return f"Of {len(runs)} runs, {' and '.join(words)}: {why}." if words else ""
 
 
-def _of_one(result: Result, disturbed: bool) -> str:
-    status = result.pool.status
+def _of_one(record: Record, times: Times, disturbed: bool) -> str:
+    status = record.verdict.status
     if status == "VALID":
         return ""
-    record = next(one for one in result.pool.records if one.verdict.status == status)
     why = " ".join(record.verdict.sentences())
     if status == "INVALID":
         return f"The run is INVALID: its times do not count. {why}"
-    if _is_look(result):
+    if _is_look(record, times):
         least = f"{WARMUPS} warm-ups and {SETS} sets"
         return f"A quick look, PROVISIONAL: without --quick and --sets, it takes {least} or more."
     return "" if disturbed else f"The run is PROVISIONAL. {why}"
 
 
-def _is_look(result: Result) -> bool:
-    """Whether some run has too few sets for a VALID one, as rule D1 says."""
-    warmups = map(warmups_of, result.pool.records)
-    return any(n < WARMUPS or len(one.timed) < SETS for n, one in zip(warmups, result.runs))
+def _is_look(record: Record, times: Times) -> bool:
+    """Whether a run has too few sets for a VALID one, as rule D1 says."""
+    return warmups_of(record) < WARMUPS or len(times.timed) < SETS
 
 
 def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Result]:
@@ -138,18 +142,37 @@ def _seconds(result: Result) -> float:
     return result.times[rated(result)].median
 
 
-def _of_ranks(by_ranks: dict[int, Result], everyone: Sequence[Result]) -> list[str]:
-    """What more ranks gain, what limits them, and how many to use."""
-    if len(by_ranks) == 1:
-        (one,) = by_ranks.values()
-        return [_rate(one), _elsewhere(one, everyone), _limit(one), _more(by_ranks, one)]
-    fewest = next(iter(by_ranks.values()))
-    use = _enough(by_ranks)
-    gain = _gain(fewest, use)
-    choice = [_choice(by_ranks, use), _elsewhere(use, everyone)]
+def _of_ranks(by_ranks: dict[int, Result], everyone: Sequence[Result], label: bool) -> list[str]:
+    """What more ranks gain, what limits them, and how many to use.
+
+    label: whether a sentence says that its runs are PROVISIONAL
+    """
+    fewest, *more = by_ranks.values()
+    use = _enough(by_ranks) if more else fewest
     limit = _limit(use)
-    longer = _longer(fewest, use) if limit.startswith(NONE) else ""
-    return [gain, *choice, limit, longer, _more(by_ranks, use)]
+    said = [
+        (_gain(fewest, use) if more else _rate(use), [fewest, use]),
+        (_choice(by_ranks, use) if more else "", [fewest, *more]),
+        (_elsewhere(use, everyone), []),
+        (limit, [use]),
+        (_longer(fewest, use) if limit.startswith(NONE) else "", [fewest, use]),
+        (_more(by_ranks, use), []),
+    ]
+    return [_labelled(text, used) if label else text for text, used in said]
+
+
+def _labelled(said: str, used: Sequence[Result]) -> str:
+    """The sentence, which says if it rests on a run that is PROVISIONAL."""
+    label = _provisional(*used)
+    if not said or label in said:
+        return said
+    first, dot, rest = said.removesuffix(".").partition(". ")
+    return f"{first} ({label}){dot}{rest}."
+
+
+def _provisional(*used: Result) -> str:
+    """'PROVISIONAL' if one of these is not VALID, or ""."""
+    return "" if all(r.pool.status == "VALID" for r in used) else "PROVISIONAL"
 
 
 def _elsewhere(use: Result, everyone: Sequence[Result]) -> str:
@@ -208,8 +231,7 @@ def _gain(fewest: Result, use: Result) -> str:
 
 def _ends(low: float, high: float, *used: Result) -> str:
     """'(1.88–1.92; PROVISIONAL)': an interval, and the verdict if it is not VALID."""
-    valid = all(r.pool.status == "VALID" for r in used)
-    return f"({fixed(low)}–{fixed(high)}{'' if valid else '; PROVISIONAL'})"
+    return f"({'; '.join(filter(None, [f'{fixed(low)}–{fixed(high)}', _provisional(*used)]))})"
 
 
 def _choice(by_ranks: dict[int, Result], use: Result) -> str:
@@ -332,6 +354,7 @@ def _no_more_bandwidth(fewer: Result, use: Result) -> str:
     """That more ranks reached no more bandwidth together than fewer; "" if they did."""
     a, b = (point.roof if (point := product_point(r)) else np.nan for r in (fewer, use))
     alike = f"{fewer.ranks} and {use.ranks} ranks together reach {digits(a / 1e9)} and {digits(b / 1e9)} GB/s"
+    alike += f" ({_provisional(fewer, use)})" * bool(_provisional(fewer, use))
     return alike if b < GROWN * a else ""
 
 

@@ -17,7 +17,7 @@ from fembench.records.compare import host_names
 from fembench.records.verdict import STATES, named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
-from fembench.report.results import Result, crowded, unfit
+from fembench.report.results import Result, crowded, of_real_hosts, unfit
 from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
@@ -49,20 +49,25 @@ def headline(
 ) -> list[HeadlineRow]:
     """The rows, the verdict first; `speedups` by quantity. None where nothing was measured.
 
-    `speeds`: of the hosts. `left_out`: cases that there was no time for.
+    `speeds`: of the hosts. `left_out`: cases that there was no time for. Beside real hosts,
+    emulated ones count in the verdict only.
     """
     if not found:
         return []
-    used, rows = usable(found), [_verdict(found, left_out)]
+    real, rows = of_real_hosts(found), [_verdict(found, left_out)]
+    used, kept = usable(real), set(map(id, real))
+    weak = [p for p in weak if id(p.result) in kept]
+    unequal = [u for u in unequal if id(u.result) in kept]
     if not used:
         return rows
     full = max(used, key=lambda r: (not crowded(r), *scale(r), merit(r)))
+    strong = [s for s in speedups[rated(full)] if id(s.result) in kept]
     return [
         *rows,
         _merit(full, used),
         *_energy(full),
         *_limits(full),
-        *([_strong(full, speedups[rated(full)]), _weak(weak)] if len(found) > 1 else []),
+        *([_strong(full, strong), _weak(weak)] if len(real) > 1 else []),
         *_of_unequal(full, unequal),
         _slowest(speeds),
         *_gain(used, unequal),
@@ -97,18 +102,20 @@ def _percent(what: str, remark: str, ends: Sequence[float] = (np.nan,) * 3) -> H
 
 
 def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
-    statuses = [r.pool.status for r in found]
+    records = [record for r in found for record in r.pool.records]
+    statuses = [record.verdict.status for record in records]
     counts = [f"{n} {s}" for s in ("VALID", "PROVISIONAL", "INVALID") if (n := statuses.count(s))]
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
-    verdicts = (record.verdict for r in found for record in r.pool.records)
-    broken = {(rule.ok, rule.id) for one in verdicts for rule in one.rules if not rule.ok}
+    broken = {(rule.ok, rule.id) for one in records for rule in one.verdict.rules if not rule.ok}
     unmet = {id for ok, id in broken if ok is False}
     why = ""
     for ok, rules in ((False, unmet), (None, {id for _, id in broken} - unmet)):
         why += f"; rules {STATES[ok]}: {', '.join(map(named, sorted(rules)))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
-    cases = units.plural(len(found), "case")
-    return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
+    apart = units.plural(len(found) - len(of_real_hosts(found)), "case")
+    why += "" if apart == "0 cases" else f"; {apart} SYNTHETIC, left out of the next lines"
+    runs = units.plural(len(records), "run")
+    return HeadlineRow("verdict", worst, remark=f"{runs}: {', '.join(counts)}{why}")
 
 
 def sound(result: Result) -> bool:
@@ -158,6 +165,7 @@ def _energy(full: Result) -> list[HeadlineRow]:
         each = f"{units.digits(one.joules / full.record.mesh.n_equations * 1e6)} J/MDOF; "
     delay = f"{each}energy-delay product {units.digits(one.joules * one.seconds)} J s"
     remark = f"{delay}; {one.counted}, {units.percent(one.error)} uncertain"
+    remark = "; ".join([remark, *_flaws(full)])
     return [HeadlineRow(what, one.joules, one.low, one.high, "J", remark)]
 
 
@@ -167,7 +175,7 @@ def _limits(full: Result) -> list[HeadlineRow]:
         ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
     )
     spent = [
-        _percent(what, "; ".join([remark, *unfit(full)]), (part_of_cg(full.runs, *phases), np.nan, np.nan))
+        _percent(what, "; ".join([remark, *_flaws(full)]), (part_of_cg(full.runs, *phases), np.nan, np.nan))
         for what, phases, remark in parts
     ]
     return [_bandwidth(full), *spent]
@@ -183,7 +191,7 @@ def _bandwidth(full: Result) -> HeadlineRow:
         return _percent(what, why)
     measured = f"{point.phase}, of {units.digits(point.roof / 1e9)} GB/s measured in the same run"
     held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
-    return _percent(what, "; ".join([held + measured, *unfit(full)]), (point.of_roof, np.nan, np.nan))
+    return _percent(what, "; ".join([held + measured, *_flaws(full)]), (point.of_roof, np.nan, np.nan))
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fembench.report.results import unfit
 from fembench.report.speedup import Speedup
 from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal
@@ -35,6 +36,7 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
         (u.result.series, u.equivalent, u.fastest[0])
         for u in unequal
         if u.alone and np.isfinite(u.equivalent) and _fastest_alone(u)
+        if not unfit(u.result, *u.alone.values())
     ]
     return [SpeedupLaw(series, p, s, fit_amdahl(p, s)) for series, p, s in _series(points)]
 
@@ -56,8 +58,9 @@ def _cells_a_rank(s: Speedup) -> float:
 
 
 def _counts(s: Speedup) -> bool:
-    """Whether the base is one rank, and the ranks are not known to be unequal."""
-    return bool(np.isfinite(s.efficiency)) and s.base is not None and s.base.ranks == 1
+    """Whether the base is one rank, the ranks are not known to be unequal, and nothing disturbed either."""
+    alone = s.base is not None and s.base.ranks == 1 and not unfit(s.base, s.result)
+    return bool(np.isfinite(s.efficiency)) and alone
 
 
 def _fastest_alone(u: Unequal) -> bool:
@@ -88,8 +91,8 @@ def _series(
     "S = g + (1 - g) P, fitted to speedups of meshes that grow with the number of ranks (cells per rank "
     "within 10 %), each over one rank on the same mesh; g is the sequential fraction of the parallel time, "
     "and Amdahl's f gives the same speedup at the largest P. 'Fit error' is the largest relative error of "
-    "the fit. A fit needs three different P, including one rank. If speedups are super-linear or below 1, no "
-    "law holds and no fraction is given.",
+    "the fit. A fit needs three different P, including one rank; DISTURBED runs do not count. If speedups "
+    "are super-linear or below 1, no law holds and no fraction is given.",
     "law; mesh; method; points; largest_p: largest P",
     "sequential: f or g | .4f; off_fraction: fit error; amdahl_f: Amdahl's f | .6f",
     "amdahl_limit: limit 1/f | .3g; remarks",

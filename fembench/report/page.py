@@ -16,6 +16,7 @@ import markupsafe
 
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_folder
+from fembench.records.record import Record
 from fembench.report import table, writers
 from fembench.report.conclusions import conclusions
 from fembench.report.outputs import Findings
@@ -181,6 +182,7 @@ def render(
         synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""})
         if synthetic is None
         else synthetic,
+        emulated=_emulated(campaign.records),
         newest=_minute(max(_dates(campaign), default="never")),
         linked=functools.partial(_linked, sections=sections),
         text=table.text,
@@ -190,6 +192,12 @@ def render(
         drawn=lambda svg: markupsafe.Markup(themed(svg)),
         mark=markupsafe.Markup(MARK),
     )
+
+
+def _emulated(records: Sequence[Record]) -> str:
+    """'2 of 5 runs, ': those that are SYNTHETIC, if others are not."""
+    n = sum(bool(r.environment.synthetic) for r in records)
+    return f"{n} of {len(records)} runs, shown apart: " if 0 < n < len(records) else ""
 
 
 def brief(note: str) -> tuple[str, str]:

@@ -153,6 +153,11 @@ def environments(used: Iterable[Result]) -> list[Environment]:
     return [record.environment for r in used for record in r.pool.records]
 
 
+def of_real_hosts(found: Sequence[Result]) -> list[Result]:
+    """Those that are not SYNTHETIC; if all are, all."""
+    return [r for r in found if not r.record.environment.synthetic] or list(found)
+
+
 def unfit(*used: Result) -> list[str]:
     """Why no advice follows from the times of these results; [] if it may."""
     labels = {

@@ -114,6 +114,8 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
         ranks = units.plural(slow.fewer.ranks, "rank")
         time = units.seconds(_seconds(slow.fewer))
         words.append(f"faster on fewer ranks: {time} on {ranks}")
+    used = filter(None, (slow.equal, slow.weighted, slow.without, slow.fewer))
+    words += ["PROVISIONAL"] if any(r.pool.status == "PROVISIONAL" for r in used) else []
     return HostAdvice(do, "; ".join(words), list(slow.speeds))
 
 

@@ -24,7 +24,7 @@ from fembench.records.record import Record
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Time, rank_times, summarise
-from fembench.report.results import CASE, Result, case_of, last_kept
+from fembench.report.results import CASE, Result, case_of, last_kept, unfit
 from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear
 from fembench.report.table import Rows, declared
 from fembench.weights.scaling import Bounds, against_each, heterogeneous_efficiency, speedup_bounds
@@ -197,10 +197,15 @@ def bounds_of(result: Result, alone: Result) -> Bounds:
 def against_alone(found: Sequence[Unequal]) -> Rows:
     """One row per run on unequal hosts and per host: speedup and speedup per rank."""
     return [
-        (*case_of(u.result), u.seconds, name, u.alone[name].times[SOLVE].median, *each)
+        (*case_of(u.result), u.seconds, _marked(name, u), u.alone[name].times[SOLVE].median, *each)
         for u in found
         for name, each in u.against.items()
     ]
+
+
+def _marked(host: str, u: Unequal) -> str:
+    """'node8 · DISTURBED' if its own run was."""
+    return " · ".join([host, *unfit(u.alone[host])])
 
 
 @declared(
@@ -225,7 +230,7 @@ def efficiency(found: Sequence[Unequal]) -> Rows:
     """One row per run: its ranks in units of the fastest, their efficiency, its bounds."""
     for u in found:
         bounds = u.bounds or (np.nan,) * 3
-        name = next(iter(u.alone), None)
+        name = next((_marked(name, u) for name in u.alone), None)
         used = u.seconds, u.equivalent, u.e_het, u.e_het_ends
         remarks = "; ".join(u.notes)
         yield *case_of(u.result), *used, name, u.fastest[0], *bounds, u.source or None, remarks

@@ -13,7 +13,7 @@ from fembench.records.case import FIELDS
 from fembench.records.record import Record, now_utc
 from fembench.records.weights import RankShare, Weights, age_seconds, loud_notes
 from fembench.report.measures import ASSEMBLY, CG, SOLVE
-from fembench.report.results import CASE, Result, case_of
+from fembench.report.results import CASE, Result, case_of, unfit
 from fembench.report.table import Rows, Table, declared
 from fembench.weights.make import by_time
 
@@ -148,7 +148,7 @@ def layouts(results: Iterable[Result]) -> Rows:
         best = min(r.times[SOLVE].median for r in group)
         for r in sorted(group, key=lambda r: (_threads(r), r.placement)):
             solve, cg, assembly = (r.times[name].median for name in (SOLVE, CG, ASSEMBLY))
-            named = f"{method} · {r.placement}" if r.placement else method
+            named = " · ".join(filter(None, [method, r.placement, *unfit(r)]))
             yield (mesh, named, cores, r.ranks, _threads(r), solve, cg, assembly, solve / best - 1)
 
 

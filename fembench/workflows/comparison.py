@@ -14,7 +14,7 @@ from fembench.base.progress import working
 from fembench.base.units import few, percent, plural
 from fembench.host.build import PACKAGE
 from fembench.records.store import Glance, distinct, glance, load, load_all, record_paths, run_paths
-from fembench.report.comparison import Compared, SideRuns, compared
+from fembench.report.comparison import MEAN, Compared, SideRuns, compared
 from fembench.report.comparison_tables import comparison_tables, conclusions
 from fembench.report.history import (
     CaseSeries,
@@ -80,7 +80,7 @@ def _kept(limit: float, tests: Sequence[Checked]) -> str:
     unjudged = [test.group for test in tests if test.error]
     if unjudged:
         return f"Not judged above {percent(limit)}: {', '.join(unjudged)}: {UNJUDGED}."
-    left = sum(bool(test.skipped) for test in tests)
+    left = sum(bool(test.skipped) and test.name != MEAN for test in tests)
     more = f"; {plural(left, 'case')} not judged" if left else ""
     return f"Passed: nothing is slower by more than {percent(limit)} with its whole interval{more}."
 

@@ -10,7 +10,7 @@
 
 Nothing here needs MPI: a laptop can read what a cluster measured.
 
-The functions of `import fembench` beside the workflows are also here: verb, shares, page.
+The functions of `import fembench` beside the workflows are also here: verb, shares.
 """
 
 from __future__ import annotations
@@ -184,27 +184,6 @@ def verb(*words: str) -> str:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise RunFailedError(f"fembench {words[0]}: {lines[-1].removeprefix('fembench: ')}")
     return done.stdout
-
-
-@typed
-def page(runs: Runs | Path | str) -> Path:
-    """Build the report of a results folder; returns the path of its index.html. Raises InputError.
-
-    runs: what `run`, `sweep` or `load` returned, or the folder; the report has all runs of
-    the folder
-    """
-    from fembench.report.page import build
-
-    return build(_folder(runs))
-
-
-def _folder(runs: Runs | Path | str) -> Path:
-    folder = Path(runs.source if isinstance(runs, Runs) else runs)
-    if folder.is_file() and folder.parent.name == "runs":  # the record of a run
-        folder = folder.parents[1]
-    if not folder.is_dir():
-        raise InputError(f"page of {folder}: expected a folder of results, or runs of one")
-    return folder
 
 
 @typed

@@ -26,6 +26,7 @@ from fembench.report.comparison_tables import comparison_tables, conclusions, mo
 from fembench.report.table import text, to_json
 from fembench.stats.student import ratio_unpaired
 from fembench.stats.summary import Interval
+from fembench.workflows.notebook import Runs
 
 ONE_RANK = {"noise": 0.0, "events": False}
 
@@ -269,6 +270,29 @@ def test_several_cases_have_a_row_of_their_geometric_mean_and_the_slower_ones_ar
     assert any(
         line.startswith("Slower in 1 of 3 cases: m3 · csr, one rank (") for line in conclusions([found])
     )
+
+
+def test_of_what_is_not_judged_only_cases_are_counted_not_their_mean():
+    """Of the first three runs of all cases, which make the mean, none differs from another."""
+    same = runs("m1", n=1) * 3
+    a = [replace(one, id=f"{k}", created=f"2026-01-0{k + 1}T00:00:00+00:00") for k, one in enumerate(same)]
+    b = [*(lasting(one, 1.0) for one in runs(n=1) * 3), lasting(runs(n=1)[0], 1.01)]
+    b = [replace(one, id=f"b{k}", created=f"2026-01-0{k + 1}T00:00:00+00:00") for k, one in enumerate(b)]
+    other = [replace(one, id=f"{one.id}-other") for one in (*a, *b, *runs("m3", n=1))]
+    found = fembench.compare(Runs([*a, *b, *runs("m3")]), Runs(other), fail_above=0.05)
+    skipped = [test.name for test in found.tests if test.skipped]
+    assert "geometric mean" in skipped
+    assert len(skipped) == 3
+    assert found.conclusions()[0].endswith("with its whole interval; 2 cases not judged.")
+
+
+def test_provisional_runs_are_counted_in_a_sentence():
+    a, b = runs(ranks=2), runs(ranks=2, seed=1)
+    doubted = [replace(one, verdict=replace(one.verdict, status="PROVISIONAL")) for one in b]
+    assert f"{len(b)} of {len(a + b)} runs PROVISIONAL: `fembench check` says why." in conclusions(
+        [held(a, doubted)]
+    )
+    assert not any("PROVISIONAL" in line for line in conclusions([held(a, b)]))
 
 
 def test_percentages_say_more_or_less_at_both_ends():

@@ -212,11 +212,25 @@ def test_cases_that_are_not_valid_are_counted_and_failed_runs_too():
     records = [run_on(1, 1.9, status="INVALID"), run_on(2, 1.0, status="PROVISIONAL"), run_on(4, 1.0)]
     found = said(*records, failed=2)
     assert found[0] == "2 runs failed: no number includes them."
-    assert found[1].startswith("Of 3 cases, 1 INVALID and 1 PROVISIONAL")
+    assert found[1].startswith("Of 3 runs, 1 INVALID and 1 PROVISIONAL")
     assert said(*records[1:2], run_on(4, 1.0, status="PROVISIONAL"))[0].startswith(
-        "All 2 cases are PROVISIONAL (2 with fewer than"
+        "All 2 runs are PROVISIONAL (2 with fewer than"
     )
     assert said() == []
+
+
+@pytest.mark.parametrize(("times", "sets"), [((1.9, 1.0), 30), ((1.9, 1.0), 3), ((1.9,), 30)])
+def test_a_sentence_on_times_of_provisional_runs_says_so_once(times, sets):
+    def of(status):
+        runs = [run_on(n, t, sets=sets, status=status) for n, t in enumerate(times, 1)]
+        return said(*runs, run_on(1, 9.0, mesh="m1", status="INVALID"))[1:]
+
+    for sure, doubted in zip(of("VALID"), of("PROVISIONAL"), strict=True):
+        if "has a rank" in sure or "had no rank" in sure:
+            assert doubted == sure  # no time says it
+        else:
+            assert doubted.count("PROVISIONAL") == 1
+            assert re.sub(" \\(PROVISIONAL\\)|; PROVISIONAL", "", doubted) == sure
 
 
 def test_a_slow_host_is_named_with_what_to_do():

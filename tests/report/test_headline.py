@@ -34,8 +34,38 @@ def test_the_headline_comes_first_and_begins_with_the_verdict():
     verdict = to_json(first)[0]
     assert (verdict["what"], verdict["value"]) == ("verdict", "PROVISIONAL")
     unmet, unknown = "enough sets and warm-ups (D1)", "same energy as the reference (A4)"
-    said = f"3 cases: 2 VALID, 1 PROVISIONAL; rules not met: {unmet}; rules not evaluated: {unknown}"
+    said = f"3 runs: 2 VALID, 1 PROVISIONAL; rules not met: {unmet}; rules not evaluated: {unknown}"
     assert verdict["remarks"] == said
+
+
+def test_the_verdict_counts_runs_those_of_one_case_too():
+    records = [make_record("m1", run=0), make_record("m1", run=1), make_record("m1", status="INVALID", run=2)]
+    assert head_of(records)["verdict"]["remarks"].startswith("3 runs: 2 VALID, 1 INVALID; ")
+
+
+def test_beside_real_hosts_the_headline_and_the_sentences_leave_out_emulated_ones():
+    real = [make_record("m1", n, sets=30) for n in (1, 2)]
+    slowed = [
+        make_record("m3", n, environment=environment(n, synthetic="emulated"), sets=30) for n in (1, 2, 4)
+    ]
+    rows, alone = head_of([*real, *slowed]), head_of(real)
+    apart = "3 cases SYNTHETIC, left out of the next lines"
+    assert rows.pop("verdict")["remarks"] == f"5 runs: 5 VALID; {apart}"
+    assert alone.pop("verdict")["remarks"] == "2 runs: 2 VALID"
+    for row in rows.values():
+        assert {**row, "remarks": row["remarks"].replace(" · kind A", "")} == alone[row["what"]]
+    said, only = (conclusions(results(some)) for some in ([*real, *slowed], real))
+    left_out = "SYNTHETIC cases are left out of these sentences, but not of the tables."
+    assert [line for line in said if line != left_out] == only
+    assert left_out in said
+    assert "m3" in head_of(slowed)["figure of merit"]["remarks"]
+    assert any("m3" in line for line in conclusions(results(slowed)))
+
+
+def test_every_number_of_a_provisional_run_says_so():
+    rows = head_of([make_record("m1", 2, status="PROVISIONAL")])
+    for what in ("figure of merit", "waiting", "messages", "cache bandwidth used"):
+        assert rows[what]["remarks"].endswith("PROVISIONAL"), what
 
 
 def test_a_rule_that_some_run_does_not_meet_is_not_listed_as_not_evaluated_as_well():
@@ -88,7 +118,7 @@ def test_the_conclusions_begin_with_the_foreign_work_that_took_the_most_time():
     loud = [on_hosts_with(make_record("m1", n), others_percent=p) for n, p in ((1, 33.0), (2, 77.0))]
     records = [*loud, others(make_record("m2"), True)]
     rows = head_of(records)
-    assert rows["verdict"]["remarks"] == "3 cases: 3 VALID"
+    assert rows["verdict"]["remarks"] == "3 runs: 3 VALID"
     first = conclusions(results(records))[0]
     who = "others used up to 77 % of the CPU time on node8 in 2 of 3 runs"
     assert first.startswith(f"DISTURBED: {who}: times may be far off")
@@ -195,7 +225,7 @@ def test_the_bandwidth_of_ranks_that_take_turns_is_withheld():
 def test_without_a_usable_efficiency_strong_scaling_names_the_base_and_the_speedup():
     """The run on one rank is the base of the speedup; the efficiency alone is missing: unequal ranks."""
     odd = (HOST, replace(HOST, name="node9", cpu_model="Other"))
-    unlike = make_record("m3", 2, environment=environment(2, hosts=odd))
+    unlike = make_record("m3", 2, environment=environment(2, hosts=odd, synthetic="emulated"))
     both = environment(2, hosts=(HOST, replace(HOST, name="node9")), synthetic="emulated")
     slow = make_record("m2", 2, environment=both)
     alone = replace(make_record("m2"), environment=environment(1, synthetic="emulated"))

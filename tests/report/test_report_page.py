@@ -283,6 +283,12 @@ def test_synthetic_heterogeneity_is_on_top_of_the_page(folder):
     assert text.index("SYNTHETIC") < text.index("<nav>")
 
 
+def test_emulated_runs_beside_real_ones_are_counted_on_top_of_the_page(folder):
+    index = page.build(keep(folder, ONE, make_record(ranks=2, environment=environment(2, synthetic="x 2"))))
+    for text in (index.read_text(), index.with_name("report.md").read_text()):
+        assert ": 1 of 2 runs, shown apart: ranks were slowed on purpose (x 2)" in text
+
+
 def test_several_emulations_are_one_banner(folder):
     ways = ("rank 1 x 2", "rank 1 x 3")
     made = [

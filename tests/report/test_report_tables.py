@@ -527,6 +527,8 @@ def test_layouts_of_the_same_cores_are_compared_with_the_fastest():
     times = table["solve_s"]
     assert table["over_fastest_fraction"].tolist() == pytest.approx(times / times.min() - 1)
     assert "Ranks and threads" in terminal(records)
+    loud = named([on_hosts_with(many, others_percent=40.0), few, one], "layouts")
+    assert loud["method"].tolist() == ["csr · DISTURBED", "csr", "csr"]
     assert "layouts" not in {t.name for t in tables.every_table([many, alone])}
 
 

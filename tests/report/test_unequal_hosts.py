@@ -215,6 +215,20 @@ def test_the_hosts_are_used_best_only_by_one_of_several_quiet_runs(campaign):
     assert use_of(one) == "This run is DISTURBED: nothing follows from its E_het."
 
 
+def test_a_host_whose_own_run_was_disturbed_says_so_wherever_a_run_is_compared_with_it(campaign):
+    loud = [on_hosts_with(campaign[0], others_percent=40.0), *campaign[1:]]
+    name = "node8 at speed 1 · DISTURBED"
+    assert {row["machine"] for row in rows_of(loud, "speedup_alone")} == {name, "node8 at speed 0.5"}
+    assert {row["fastest_alone"] for row in rows_of(loud, "speedup_unequal")} == {name}
+
+
+def test_no_law_is_fitted_to_disturbed_runs():
+    records = at_ranks({1: 1.0, 2: 0.55, 4: 0.325})
+    assert rows_of(records, "speedup_laws")
+    loud = [*records[:2], on_hosts_with(records[2], others_percent=40.0)]
+    assert not any(t.name == "speedup_laws" for t in tables.every_table(loud))
+
+
 def use_of(records):
     """The sentence of the plot of E_het."""
     return findings.of_use(unequal_results(results(records)))

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from planted_records import planted
 
+import fembench
 from fembench.base.files import Owner
 from fembench.base.progress import telling, working
 from fembench.cli.main import main
@@ -185,6 +186,7 @@ def test_a_report_says_so_on_the_terminal_and_on_its_page(planted_state, tmp_pat
     assert capsys.readouterr().out.splitlines()[0] == said
     for name in ("index.html", "report.md"):
         assert said in (tmp_path / "report" / name).read_text(encoding="utf-8"), name
+    assert said in fembench.page(folder).read_text(encoding="utf-8")
 
 
 def test_a_report_says_nothing_of_a_campaign_that_is_done_or_not_known(planted_state, tmp_path):

@@ -62,17 +62,17 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
     for path in one_rank:
         with contextlib.suppress(InputError):
             if question_of(load(path).case) == question_of(case):
-                return held_against(case, str(path))
+                return held_against(case, path)
     return None
 
 
-def held_against(case: Case, path: Path | str) -> Reference | None:
-    """The reference for a case, from a file; None if rounding decides its result.
+def held_against(case: Case, given: Record | Path | str) -> Reference | None:
+    """The reference for a case, from a record or its file; None if rounding decides its result.
 
     Raises InputError if it answers another question.
     """
-    record, inputs = load(path), Inputs()
-    where = f"reference {path}"
+    record, inputs = given if isinstance(given, Record) else load(given), Inputs()
+    where = f"reference {record.id if record is given else given}"
     if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":
         found = f"{record.verdict.status}, {plural(record.case.placement.ranks, 'rank')}"
         raise InputError(f"{where}: {found}; expected a record of one rank that is not INVALID")

@@ -9,6 +9,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from fembench.launch.allocation import HostsError, allocation, layout
 from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
-from fembench.records.profile import LEVELS, Profile, load_profile, speed_matrix
-from fembench.records.weights import FAST, Weights, load_weights
+from fembench.records.profile import LEVELS, Profile, profile_in, speed_matrix
+from fembench.records.weights import FAST, Weights, weights_in
 
 Numbers = Mapping[str, float]  # by host
 
@@ -73,17 +74,19 @@ class CampaignHosts:
         return found
 
 
-def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> CampaignHosts:
+def campaign_hosts(
+    hostfile: str = "", machine: Profile | Path | str = "", weights: Weights | Path | str | None = None
+) -> CampaignHosts:
     """The hosts of this job, with speeds of a profile or of weights. Raises InputError."""
     job = allocation(hostfile)
-    profile = load_profile(machine) if machine else None
+    profile = profile_in(machine) if machine else None
     speeds: Numbers = {}
     if profile:
-        speeds = _speeds(profile, machine)
+        speeds = _speeds(profile, str(machine))
     elif weights:
-        speeds = speeds_of_weights(load_weights(weights))
+        speeds = speeds_of_weights(weights_in(weights))
     memory, assumed = _memory(job, profile)
-    return CampaignHosts(job, memory, assumed, speeds, machine or weights, hostfile)
+    return CampaignHosts(job, memory, assumed, speeds, str(machine or weights or ""), hostfile)
 
 
 def _of(name: str, numbers: Numbers) -> float | None:

@@ -145,6 +145,11 @@ def save_profile(profile: Profile, path: Path | str) -> None:
     write_json(path, profile)
 
 
+def profile_in(given: Profile | Path | str) -> Profile:
+    """A profile as given, or that in a file. Raises InputError."""
+    return given if isinstance(given, Profile) else load_profile(given)
+
+
 def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
     if not Path(path).exists():

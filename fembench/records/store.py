@@ -150,6 +150,9 @@ class _Seen(msgspec.Struct, frozen=True):
     verdict: _SeenVerdict
 
 
+UNTIMED = f"no timed sets of {NAMES[CG]}; run the case again"
+
+
 class Glance(NamedTuple):
     """A record, as far as a series of runs needs it."""
 
@@ -177,7 +180,7 @@ def glance(path: Path | str) -> Glance:
         sound = all(0 <= i < len(e.hosts) for i in e.rank_host)
     except (OSError, ValueError, IndexError):  # not JSON, not a record, ragged
         load(path)  # says what is wrong
-        raise InputError(f"{path}: no timed sets of {NAMES[CG]}; run the case again") from None
+        raise InputError(f"{path}: {UNTIMED}") from None
     status = seen.verdict.status
     if not sound or seen.schema != SCHEMA or seen.verdict.version != RULES:
         status = load(path).verdict.status
@@ -191,7 +194,18 @@ def _asked(case: bytes, mesh_hash: str, problem: bytes) -> tuple[Case, Question]
     return found, question(found, mesh_hash, msgspec.json.decode(problem, type=dict[str, object]))
 
 
-def _seconds(found: _Seen) -> float:
+def glance_of(record: Record) -> Glance:
+    """The same of a record that has been read. Raises InputError for one without timed sets of CG."""
+    try:
+        seconds = _seconds(record)
+    except (ValueError, IndexError):
+        raise InputError(f"{record.id}: {UNTIMED}") from None
+    asked = question(record.case, record.mesh.hash, record.problem)
+    status = record.verdict.status
+    return Glance(record.id, record.created, record.case, asked, record.environment, status, seconds)
+
+
+def _seconds(found: _Seen | Record) -> float:
     """Raises ValueError or IndexError for other phases, or arrays that do not fit them."""
     if found.phases[: CG + 1] != NAMES[: CG + 1]:
         raise ValueError("other phases")

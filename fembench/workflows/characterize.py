@@ -27,7 +27,7 @@ from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import NetworkFound
-from fembench.records.profile import Profile, disturbed, load_profile, network_disturbed, save_profile
+from fembench.records.profile import Profile, disturbed, network_disturbed, profile_in, save_profile
 from fembench.records.sites import METHODS, PAIRS, SENDS, NetworkSettings, named_sites
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
@@ -41,7 +41,7 @@ def machine(
     ranks: int = 0,
     *,
     path: Path | str = "",
-    add_to: Path | str = "",
+    add_to: Profile | Path | str = "",
     network: bool = True,
     quick: bool = False,
     hosts: str = "",
@@ -62,7 +62,7 @@ def machine(
 
     ranks: 0: one per slot of the hosts
     path: file to write the profile to, which `predict` reads
-    add_to: file of a profile, to which only the network is added; also the `path`
+    add_to: a profile, to which only the network is added; if it is a file, also the `path`
     quick: fewer and shorter measurements
     hosts: "fast:4,slow:2", in place of a `hostfile`
     device: "gpu,15*cpu", what the ranks compute on
@@ -79,8 +79,8 @@ def machine(
     settings = network_settings(sizes, repetitions, method, send)
     check_words(("", *PAIRS), pairs=pairs)
     messages = NetworkJob(quick=quick, pairs=pairs, sites=sites, settings=settings)
-    path = path or add_to
-    known = load_profile(add_to) if add_to else None
+    path = path or ("" if isinstance(add_to, Profile) else add_to)
+    known = profile_in(add_to) if add_to else None
     with telling(tell), nothing_kept(), hosts_of_job(str(path), hosts, str(hostfile)) as (folder, file):
         count = ranks_of_job(ranks, file, emulate)
         if network and not known:

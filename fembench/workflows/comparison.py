@@ -13,7 +13,16 @@ from fembench.base.errors import InputError
 from fembench.base.progress import working
 from fembench.base.units import few, percent, plural
 from fembench.host.build import PACKAGE
-from fembench.records.store import Glance, distinct, glance, load, load_all, record_paths, run_paths
+from fembench.records.store import (
+    Glance,
+    distinct,
+    glance,
+    glance_of,
+    load,
+    load_all,
+    record_paths,
+    run_paths,
+)
 from fembench.report.comparison import MEAN, Compared, SideRuns, compared
 from fembench.report.comparison_tables import comparison_tables, conclusions
 from fembench.report.history import (
@@ -134,10 +143,11 @@ def _tests(one: Compared, limit: float | None) -> list[Checked]:
 
 
 @typed
-def history(*folders: Path | str) -> Findings[CaseSeries]:
+def history(*folders: Results) -> Findings[CaseSeries]:
     """How the times of cases changed over dates, and since when.
 
-    folders: results folders, or folders of results folders
+    folders: results folders, folders of results folders, or what `run`, `sweep` or `load`
+    returned
 
     `found` has the points of each case and processor. Raises InputError if there is no
     record, ModuleNotFoundError without the package ruptures.
@@ -145,7 +155,7 @@ def history(*folders: Path | str) -> Findings[CaseSeries]:
     if not folders:
         raise InputError("history: no folder; expected one or more")
     with working("history: reading records"):
-        seen = {(one.id, one.created): one for folder in folders for one in _glances(Path(folder))}
+        seen = {(one.id, one.created): one for folder in folders for one in _glances(folder)}
     kept = list(filter(counts, seen.values()))
     found = series_of(kept)
     summary = history_table(found)
@@ -160,8 +170,12 @@ def _histories(found: Sequence[CaseSeries]) -> "list[Plot]":
     return histories(found)
 
 
-def _glances(folder: Path) -> Iterator[Glance]:
+def _glances(where: Results) -> Iterator[Glance]:
     """Each record of a results folder or, if it is none, of those in it. Raises InputError."""
+    if isinstance(where, Runs):
+        yield from map(glance_of, where)
+        return
+    folder = Path(where)
     if not folder.is_dir():
         raise InputError(f"{folder}: expected a folder of results, or of results folders")
     below = (path for one in sorted(folder.iterdir()) for path in run_paths(one))

@@ -48,13 +48,15 @@ if TYPE_CHECKING:
 
 
 @typed
-def load(path: Path | str) -> Runs:
+def load(path: Runs | Path | str) -> Runs:
     """Runs that were measured before.
 
-    path: a results folder, or the file of one record
+    path: a results folder, or the file of one record; runs are returned as they are
 
     Raises InputError if there is no record, or a file is not a record.
     """
+    if isinstance(path, Runs):
+        return path
     return Runs([load_record(path)] if Path(path).is_file() else load_all(path), str(path))
 
 

@@ -51,7 +51,7 @@ from fembench.workflows.cases import case_asked, check_words, storage_of
 @typed
 def predict(
     machine: Profile | Path | str,
-    mesh: Path | str,
+    mesh: Case | Path | str,
     *,
     ranks: Sequence[int] = (),
     shares: str | Sequence[float] = "",
@@ -70,11 +70,12 @@ def predict(
     """Predict the times of a case on each number of ranks, from a measured machine.
 
     machine: a profile with a network, as `machine` returns it, or its file
-    ranks: if empty, as many as the profile has
+    mesh: preset, box or file; or a case, such as that of a record
+    ranks: if empty, those of a given case, or as many as the profile has
     shares: as for `run`, or "balanced", by the speeds of the profile
     method: "simulation" of the execution graph, or "analytic", bounds in closed form
     learn: runs on this machine, their files or folders, which correct the prices
-    iterations: of a whole solution; 0: those of a learned run of the mesh
+    iterations: of a whole solution; 0: those of a given case, or of a learned run of the mesh
     link: "SECONDS,BYTES/S[,SECONDS]", in place of the network measured between hosts
     network: "x10", ten times as fast
     contention: whether messages of a host go one after another; None: as far as measured
@@ -85,23 +86,25 @@ def predict(
     Tells the limits of the profile, and what disturbed its measurement. Raises InputError.
     """
     check_words(METHODS, method=method)
+    known = mesh.flat() if isinstance(mesh, Case) else {}
     with telling(tell):
         study = open_study(
             machine,
             link=parse_link(link, overhead=True) if link else None,
-            storage=lookup.storage_of(storage_of(fields)).priced_as,
+            storage=lookup.storage_of(storage_of(known | fields)).priced_as,
             contention=contention,
         )
         learned = _learned(learn)
         study = taught(study, learned) if learn else study
         rates = _as_now(study, str(hostfile)) if now else study.rates
         study = dataclasses.replace(study, rates=rates, edits=tuple(machines), factor=parse_factor(network))
-        counts = list(dict.fromkeys(ranks)) or [len(study.profile.environment.rank_host)]
-        cases = _cases(mesh, counts, shares_text(shares), fields)
+        usual = known.get("ranks", len(study.profile.environment.rank_host))
+        counts = list(dict.fromkeys(ranks)) or [usual]
+        cases = _cases(mesh, counts, shares_text(shares) or known.get("shares", ""), fields)
         for line in reasons(cases):
             progress(f"predict: {line}")
-        with working(f"predict: {mesh}"):
-            answers = _answers(study, cases, method, iterations, learned)
+        with working(f"predict: {cases[0].question.mesh}"):
+            answers = _answers(study, cases, method, iterations or cases[0].stop.iterations, learned)
         if warning := answers[0].predicted.provisional:
             answers = _warned(answers, warning)
             if tell is not progress:  # the command prints it with the tables
@@ -195,7 +198,9 @@ def _as_now(study: Predictor, hostfile: str) -> Rates:
     return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
 
 
-def _cases(mesh: Path | str, counts: Sequence[int], shares: str, fields: Mapping[str, Any]) -> list[Case]:
+def _cases(
+    mesh: Case | Path | str, counts: Sequence[int], shares: str, fields: Mapping[str, Any]
+) -> list[Case]:
     """The case on each number of ranks. Raises InputError, also for what no run would take."""
     if len(counts) > 1 and shares not in ("", "equal", BALANCED):
         raise InputError(

@@ -51,7 +51,7 @@ def run(
     quick: bool = False,
     results: Path | str = "results/single",
     weights: Weights | Path | str | None = None,
-    reference: Path | str | None = None,
+    reference: Record | Path | str | None = None,
     hostfile: Path | str = "",
     timeout: float = 0.0,
     command: str = "",
@@ -68,7 +68,7 @@ def run(
     quick: for a look: one warm-up and three sets, so that the run is PROVISIONAL
     results: folder for the record, in `runs`, or for a note of the failure
     weights: what `shares` or `tune` found, or its file
-    reference: a one-rank record to compare with; by default the newest in `results`
+    reference: a one-rank record, or its file, to compare with; by default the newest in `results`
 
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """

@@ -17,9 +17,11 @@ from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
+from fembench.records.profile import Profile
 from fembench.records.quiet import disturbance
 from fembench.records.record import Failure
 from fembench.records.store import failures
+from fembench.records.weights import Weights
 from fembench.report.conclusions import conclusions
 from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
@@ -48,8 +50,8 @@ def sweep(
     repetitions: int | None = None,
     results: Path | str | None = None,
     minutes: float = 0.0,
-    weights: Path | str | None = None,
-    machine: Path | str = "",
+    weights: Weights | Path | str | None = None,
+    machine: Profile | Path | str = "",
     hostfile: Path | str = "",
     settings: Mapping[str, object] | None = None,
     report: bool = False,
@@ -67,7 +69,9 @@ def sweep(
     name, repetitions: of the campaign of these cases, by default "python" and 1
     results: folder; by default results/NAME
     minutes: end after this time; 0: each run once
-    weights, machine: files, as for `fembench sweep`
+    weights: what `shares` or `tune` found, or its file, for all cases with its number of
+    ranks and without shares
+    machine: what `machine` returned, or its file, for words of the cases on hosts and memory
     settings: launcher, launcher_options and map_by, in place of those of the campaign
     report: whether to leave time for one
     planned: is given the plan of the campaign, of which then nothing is run
@@ -82,7 +86,7 @@ def sweep(
         check_words(SETTINGS, settings=key)
     limit = Minutes(minutes, begin, report)
     with telling(tell):
-        there = campaign_hosts(str(hostfile), str(machine), str(weights or ""))
+        there = campaign_hosts(str(hostfile), machine, weights)
         asked = campaign if cases is None else campaign_of(cases, name=name, repetitions=repetitions)
         source = source_of(asked, there, minutes, results)
         use_settings(

@@ -18,7 +18,7 @@ from fembench.bench.schedule import InOrder, RunOrder, WithinTime
 from fembench.records.case import Case
 from fembench.records.quiet import disturbance
 from fembench.records.record import Record
-from fembench.records.weights import load_weights
+from fembench.records.weights import Weights, weights_in
 from fembench.report.runs import case_name, summary_line
 from fembench.workflows.cases import weighted
 from fembench.workflows.sweep_plan import cores_of
@@ -65,7 +65,7 @@ class Sweep:
     folder: Folder
     there: CampaignHosts
     limit: Minutes
-    weights: Path | str | None  # file with the shares of all cases with its number of ranks
+    weights: Weights | Path | str | None  # the shares of all cases with its number of ranks
     command: str  # what the records say was typed
     order: RunOrder = field(init=False)
     kept: list[CampaignRun] = field(init=False)  # with a record
@@ -185,13 +185,13 @@ def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:
         run = CampaignRun(run_id(case, run.repetition + 1), case, run.repetition + 1)
 
 
-def weighted_runs(runs: Sequence[CampaignRun], path: Path | str | None) -> list[CampaignRun]:
+def weighted_runs(runs: Sequence[CampaignRun], given: Weights | Path | str | None) -> list[CampaignRun]:
     """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
-    if not path:
+    if not given:
         return list(runs)
-    ranks = len(load_weights(path).ranks)
+    ranks = len(weights_in(given).ranks)
     fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
     if not any(fits):
-        raise InputError(f"{path}: weights of {plural(ranks, 'rank')} fit no case of the campaign")
-    cases = [weighted(run.case, path) if fit else run.case for run, fit in zip(runs, fits)]
+        raise InputError(f"{given}: weights of {plural(ranks, 'rank')} fit no case of the campaign")
+    cases = [weighted(run.case, given) if fit else run.case for run, fit in zip(runs, fits)]
     return [CampaignRun(run_id(case, run.repetition), case, run.repetition) for case, run in zip(cases, runs)]

@@ -66,6 +66,13 @@ def test_a_change_is_found_with_its_date_its_commits_and_its_size(nightly):
     assert said[1] == "No change shown in 1 case."
 
 
+def test_runs_as_they_were_loaded_have_the_history_of_their_folder(nightly):
+    runs = fembench.load(nightly)
+    assert repr(fembench.history(runs)) == repr(fembench.history(nightly))
+    (steady,) = fembench.history(runs.where(lambda r: r.case.question.mesh == "m2")).found
+    assert len(steady.points) == 24
+
+
 @pytest.mark.parametrize("values", ["steady", "one slow night", "short"])
 def test_noise_a_slow_night_and_a_short_series_show_no_change(values):
     x = steps(np.random.default_rng(4), factor=1.0)
@@ -260,7 +267,7 @@ def test_python_gets_what_the_verb_prints_and_writes(nightly, answer):
     ("folders", "said"),
     [
         ((), "history: no folder; expected one or more"),
-        ((3,), "history: folders = 3: expected a path"),
+        ((3,), "history: folders = 3: expected Runs or a path"),
         (("none",), "none: expected a folder of results"),
     ],
 )

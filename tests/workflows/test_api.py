@@ -20,15 +20,16 @@ from planted_records import planted
 import fembench
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import telling
+from fembench.bench.campaign import held_against
 from fembench.cli.main import main
 from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
 from fembench.mesh.presets import PRESETS
 from fembench.mesh.slicing import source_of_box, write_sliced
-from fembench.records.profile import save_profile
+from fembench.records.profile import load_profile, save_profile
 from fembench.records.store import load as load_record
 from fembench.records.verdict import Verdict
-from fembench.records.weights import load_weights, loud_notes
+from fembench.records.weights import as_text, load_weights, loud_notes
 from fembench.workflows.cases import case_asked
 from fembench.workflows.notebook import Runs
 from fembench.workflows.predict import _learned
@@ -237,8 +238,8 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
         (lambda: fembench.machine(2, method="trips"), InputError, "method = 'trips': expected one of trains"),
         (lambda: fembench.machine(2, pairs="some"), InputError, "pairs = 'some': expected one of all"),
-        (lambda: fembench.load(3), InputError, "load: path = 3: expected a path"),
-        (lambda: fembench.load(None), InputError, "load: path = None: expected a path"),
+        (lambda: fembench.load(3), InputError, "load: path = 3: expected Runs or a path"),
+        (lambda: fembench.load(None), InputError, "load: path = None: expected Runs or a path"),
         (lambda: fembench.run(None), InputError, "run: mesh = None: expected Case or a path"),
         (lambda: fembench.run(mesh=b"m1"), InputError, "run: mesh = b'm1': expected Case or a path"),
         (lambda: fembench.run("m1", results=1), InputError, "run: results = 1: expected a path"),
@@ -358,6 +359,51 @@ def test_a_profile_of_a_disturbed_machine_makes_its_predictions_provisional_from
     assert told[0] == f"note: {found[0].predicted.provisional}"
     by_command = answer("predict", "m1", "--machine", "disturbed.json", "--ranks", "1,2")
     assert [run["provisional"] for run in by_command] == [found[0].predicted.provisional] * 2
+
+
+def test_a_prediction_of_a_case_is_that_of_its_fields(folder):
+    profile = planted_profile([1.0, 1.0], network=planted_network())
+    fields = {"storage": "csr", "precond": "jacobi"}
+    case = case_asked("m1", fields | {"ranks": 2, "shares": "2,1", "iterations": 40})
+    by_fields = fembench.predict(profile, "m1", ranks=[2], shares="2,1", iterations=40, **fields)
+    found = fembench.predict(profile, case)
+    assert found[0].predicted.case == case
+    assert found[0].predicted.iteration == by_fields[0].predicted.iteration
+    assert found.latest == by_fields.latest, "a case says how many iterations a solution has"
+    (equal,) = fembench.predict(profile, case, ranks=[1], shares="equal", storage="sym")
+    asked = equal.predicted.case
+    assert (asked.placement.ranks, asked.placement.shares, asked.method.storage) == (1, "", "sym")
+
+
+def test_a_sweep_takes_weights_and_a_profile_as_they_were_returned(folder):
+    made = replace(planted([1.0, 0.5]), verdict=Verdict("VALID", (), ()))
+    weights = fembench.shares(Runs([made]))
+    profile = planted_profile([1.0, 1.0], network=planted_network())
+    plans = []
+    cases = [{"mesh": "m1", "ranks": [1, 2]}]
+    fembench.sweep(cases=cases, name="by", weights=weights, machine=profile, planned=plans.append)
+    assert [job.run.case.placement.shares for job in plans[0].jobs] == ["", as_text(weights)]
+    with pytest.raises(InputError, match=r"^Weights\(shares .*\): weights of 2 ranks fit no case"):
+        fembench.sweep(cases=[{"mesh": "m1"}], name="by", weights=weights, planned=plans.append)
+
+
+def test_a_profile_as_it_was_returned_gets_a_network(folder, monkeypatch):
+    known = planted_profile([1.0, 1.0])
+    monkeypatch.setattr("fembench.workflows.characterize.with_network", lambda profile, *_: profile)
+    assert fembench.machine(add_to=known) == known
+    fembench.machine(add_to=known, path="with.json")
+    assert load_profile("with.json") == known
+
+
+def test_a_reference_is_a_record_or_its_file(monkeypatch):
+    record = load_record(ROOT / "tests/data/record.json")
+    asked = []
+    monkeypatch.setattr("fembench.workflows.run.held_against", lambda _, given: asked.append(given) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fembench.run("m1", reference=record)
+    assert asked == [record]
+    with pytest.raises(InputError, match=rf"^reference {record.id}: .*, 2 ranks; expected a record of one"):
+        held_against(record.case, record)
 
 
 def test_nothing_is_learned_from_invalid_runs(folder):
@@ -500,3 +546,18 @@ def test_a_page_is_built_from_what_a_sweep_returns(runs, folder, unrendered):
     assert fembench.page(one) == Path("results/two/report/index.html")
     with pytest.raises(InputError, match="expected a folder of results, or runs of one"):
         fembench.page(runs[0].id)
+
+
+def test_a_page_of_selected_runs_shows_these_alone(runs, folder, unrendered):
+    one = runs.where(lambda r: r.case.placement.ranks == 2)
+    made = fembench.page(one)
+    assert "<h1>two: 1 of 2 runs</h1>" in made.read_text()
+    rules = made.with_name("tables") / "rules.csv"
+    assert {line.partition(",")[0] for line in rules.read_text().splitlines()[1:]} == {one[0].id}
+    assert "<h1>two</h1>" in fembench.page(runs).read_text()
+    with pytest.raises(InputError, match=r"^page of no runs: expected at least one$"):
+        fembench.page(runs.where(lambda r: False))
+
+
+def test_runs_that_were_loaded_are_loaded_already(runs):
+    assert fembench.load(runs) is runs

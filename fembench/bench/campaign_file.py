@@ -34,7 +34,7 @@ from fembench.launch.allocation import HostsError
 from fembench.methods.lookup import AUTO, preconds
 from fembench.methods.recipe import recipe
 from fembench.partition.shares import parse_shares
-from fembench.records.case import FIELDS, Case, fields_of
+from fembench.records.case import FIELDS, TEXT, Case, fields_of, refused_value
 from fembench.records.option import LARGEST
 from fembench.records.record import Record
 
@@ -224,6 +224,10 @@ def _lists(table: dict[str, Any], where: str, there: CampaignHosts) -> dict[str,
     empty = [key for key, values in lists.items() if not values]
     if empty:
         raise InputError(f"{where} {empty[0]} = []: expected at least one value")
+    for key, values in lists.items():  # each entry of a list would be a case
+        other = [value for value in values if not isinstance(value, str)]
+        if other and key not in HOST_KEYS and key in FIELDS and FIELDS[key].takes == TEXT:
+            raise refused_value(where, key, other if len(other) > 1 else other[0])
     try:
         lists = spread(lists, there, where)
     except HostsError as error:

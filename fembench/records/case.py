@@ -108,6 +108,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check(self)
 
 
+TEXT = "text in quotes"
+
+
 class CaseGroup(msgspec.Struct, frozen=True):
     """The declaration of a group of fields."""
 
@@ -154,7 +157,7 @@ class CaseField(msgspec.Struct, frozen=True):
             return f"{', '.join(others)} or {last}" if others else last
         if self.type is int:
             return f"a whole number of at least {self.option.least:g}"
-        return {bool: "true or false", float: "a number"}.get(self.type, "text in quotes")
+        return {bool: "true or false", float: "a number"}.get(self.type, TEXT)
 
 
 def _declared(struct: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldInfo, Any, Any]]:
@@ -229,7 +232,15 @@ def _check_values(values: Mapping[str, Any], where: str) -> None:
     """Raises InputError on the first field whose value has another type."""
     for name, value in values.items():
         if name in FIELDS and not FIELDS[name].allows(value):
-            raise InputError(f"{where}: {name} = {as_typed(value)}: expected {FIELDS[name].takes}")
+            raise refused_value(where, name, value)
+
+
+def refused_value(where: str, name: str, value: Any) -> InputError:
+    """The error for a value of another type; one about text shows how numbers are written as such."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    numbers = FIELDS[name].takes == TEXT and all(type(part) in (int, float) for part in parts)
+    example = f', as in "{",".join(map(str, parts))}"' if numbers else ""
+    return InputError(f"{where}: {name} = {as_typed(value)}: expected {FIELDS[name].takes}{example}")
 
 
 def check(case: Case) -> None:

@@ -119,6 +119,12 @@ def test_the_nodes_of_a_host_file_that_deals_ranks_out_in_turn_are_named(tmp_pat
         ({"ranks": True}, "c.toml [[cases]] ranks = true: expected a number, 'node', '2 nodes', 'half'"),
         ({"per_node": "1"}, "c.toml [[cases]]: per_node = '1': expected a whole number of at least 0"),
         ({"overlap": "yes"}, "c.toml [[cases]]: overlap = 'yes': expected true or false"),
+        (
+            {"emulate": [1, 0.5]},
+            'c.toml [[cases]]: emulate = [1, 0.5]: expected text in quotes, as in "1,0.5"',
+        ),
+        ({"shares": [[2, 1], "7:1"]}, 'shares = [2, 1]: expected text in quotes, as in "2,1"'),
+        ({"label": True}, "c.toml [[cases]]: label = true: expected text in quotes"),
         ({"hosts": [["n1"]]}, "c.toml [[cases]] hosts = ['n1']: expected names such as 'n1,n3' or 'n[1-3]'"),
         ({"equations_per_rank": "10k"}, "equations_per_rank = 10k: expected a whole number, as in 200_000"),
         ({"equations_per_rank": 10**15, "ranks": 2}, "expected at most 1e+15"),

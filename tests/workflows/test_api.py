@@ -208,6 +208,11 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
             "tune: unknown field 'quickly'; expected one of",
         ),
         (lambda: fembench.run("m1", ranks=0), InputError, "ranks"),
+        (
+            lambda: fembench.run("m1", ranks=2, emulate=[1, 0.5]),
+            InputError,
+            'emulate = [1, 0.5]: expected text in quotes, as in "1,0.5"',
+        ),
         (lambda: fembench.run("m1", solver="ours"), InputError, "solver = 'ours'"),
         (lambda: fembench.sweep("c.toml", cases=[{"mesh": "m1"}]), InputError, "expected one of them"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], name="a/b"), InputError, "name = 'a/b'"),

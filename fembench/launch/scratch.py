@@ -26,6 +26,22 @@ def writable(folder: Path) -> None:
         raise InputError(f"cannot write {folder}: {reason}")
 
 
+@contextlib.contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make the folder; what was made of it and its parents is removed if it is empty in the end.
+
+    Raises InputError if it cannot be made or written.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        writable(folder)
+        yield
+    finally:
+        for path in missing:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
 def writable_file(output: Path) -> None:
     """Make the folder of a file to write later. Raises InputError if it cannot be."""
     writable(output.parent)
@@ -53,8 +69,7 @@ def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
     no job can be started.
     """
     check_start()
-    writable(folder)
-    with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):
+    with made(folder), locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):
         yield
 
 

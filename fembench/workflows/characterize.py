@@ -24,7 +24,7 @@ from fembench.launch.allocation import allocation
 from fembench.launch.hosts import hostfile_of_names
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
-from fembench.launch.scratch import occupied, shared_folder, writable_file
+from fembench.launch.scratch import made, occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import NetworkFound
 from fembench.records.profile import Profile, disturbed, network_disturbed, profile_in, save_profile
@@ -100,10 +100,14 @@ def machine(
 @contextlib.contextmanager
 def hosts_of_job(output: str, hosts: str, hostfile: str) -> Iterator[tuple[Path, str]]:
     """(the folder of a measurement, which is held, its host file). Raises InputError."""
-    folder = shared_folder(Path(output or "here"))
-    if output:
-        writable_file(Path(output))
-    with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
+    file = Path(output or "here")
+    with contextlib.ExitStack() as held:
+        held.enter_context(made(file.parent))
+        folder = shared_folder(file)
+        if output:
+            writable_file(file)
+        held.enter_context(occupied(folder, shared=True))
+        scratch = held.enter_context(tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder))
         if hosts:
             hostfile = str(Path(scratch) / "hosts")
             Path(hostfile).write_text(hostfile_of_names(hosts))

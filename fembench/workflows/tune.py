@@ -30,7 +30,7 @@ from fembench.bench.duration import about
 from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, hostfile_text, same_host
-from fembench.launch.scratch import occupied, reserved, writable_file
+from fembench.launch.scratch import made, occupied, reserved, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record, part_held
 from fembench.records.store import save
@@ -203,12 +203,14 @@ def tune(
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
     run = TuneRuns(folder / "runs", str(hostfile), timeout, command or call_text("tune", mesh, fields))
-    with telling(tell), occupied(run.folder):
+    with telling(tell), occupied(run.folder), made(file.parent):
         writable_file(file)
         try:
             trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
         except KeyboardInterrupt as error:
-            error.args = (f"no weights were written; records of runs that ended are kept in {run.folder}",)
+            ended = any(run.folder.glob("[!.]*.json"))
+            kept = f"; records of runs that ended are kept in {run.folder}" if ended else ""
+            error.args = (f"no weights were written{kept}",)
             raise
         proof = prove(trail)
         chosen = trail.alone.get(proof.advice.kind, [])

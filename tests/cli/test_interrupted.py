@@ -1,9 +1,11 @@
 """Ctrl-C is answered in one line, also while modules are imported."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -43,31 +45,40 @@ def test_an_interruption_that_python_has_turned_into_another_error_is_one_line(m
 @pytest.mark.parametrize(
     ("measuring", "words"),
     [
-        ("run.launch", "run m1 --results {}"),
-        ("characterize.measured_speeds", "characterize --ranks 2 -o {}/m.json"),
+        ("run.launch", "run m1 --results {}/new/results"),
+        ("characterize.measured_speeds", "characterize --ranks 2 -o {}/new/m.json"),
     ],
 )
-def test_an_interrupted_run_says_that_nothing_was_kept(measuring, words, monkeypatch, capsys, tmp_path):
+def test_an_interrupted_run_says_that_nothing_was_kept_and_leaves_nothing(
+    measuring, words, monkeypatch, capsys, tmp_path
+):
     def interrupted(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(f"fembench.workflows.{measuring}", interrupted)
     assert main(words.format(tmp_path).split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "fembench: interrupted; nothing was kept"
-    assert not list(tmp_path.rglob("*.json"))
+    assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("ended", [0, 1])
 def test_an_interrupted_tuning_says_where_its_runs_are_and_that_there_are_no_weights(
-    monkeypatch, capsys, tmp_path
+    ended, monkeypatch, capsys, tmp_path
 ):
+    if ended:
+        (tmp_path / "runs").mkdir()
+        shutil.copy(Path(__file__).parents[1] / "data" / "record.json", tmp_path / "runs")
+
     def interrupted(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr("fembench.workflows.tune.launch", interrupted)
-    assert main(["tune", "m1", "--ranks", "2", "--results", str(tmp_path)]) == 130
-    said = f"no weights were written; records of runs that ended are kept in {tmp_path}/runs"
-    assert capsys.readouterr().err.splitlines()[-1] == f"fembench: interrupted; {said}"
-    assert not list(tmp_path.rglob("*.json"))
+    words = ["--results", str(tmp_path), "-o", str(tmp_path / "new" / "w.json")]
+    assert main(["tune", "m1", "--ranks", "2", *words]) == 130
+    kept = f"; records of runs that ended are kept in {tmp_path}/runs" if ended else ""
+    said = f"fembench: interrupted; no weights were written{kept}"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+    assert len(list(tmp_path.iterdir())) == ended
 
 
 def test_an_interrupted_campaign_says_what_is_kept_and_how_it_goes_on(monkeypatch, capsys, tmp_path):

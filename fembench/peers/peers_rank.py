@@ -13,6 +13,7 @@ from fembench.base.errors import InputError
 from fembench.bench.describe import environment_of
 from fembench.bench.prepare import prepare
 from fembench.host.host import host_facts, taken_meter
+from fembench.host.others import others_meter
 from fembench.launch.job import Job, RankProgram, Tell
 from fembench.peers.catalog import ENTRIES, Entry, PeersJob, missing
 from fembench.peers.contest import Contest, Stage, build, check, free, on_one, repeat
@@ -32,9 +33,11 @@ def compare(comm: Comm, job: PeersJob, say: Tell) -> PeersRecord | None:
     contests, absent = contests_of(comm, job)
     if any(c.entry.peer.startswith("petsc") for c in contests):
         start_petsc()
+    others = others_meter(comm)
     run_all(stage, contests, say)
+    used = others()
     here = Job(case=job.case, id="peers", command=job.command, launcher=job.launcher)
-    environment = environment_of(comm, here, host, taken)
+    environment = environment_of(comm, here, host, taken, used)
     if stage.serial is None or stage.system is None or environment is None:
         return None
     system = stage.system

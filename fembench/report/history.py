@@ -186,7 +186,9 @@ def history_conclusions(found: Sequence[CaseSeries], left: int = 0) -> list[str]
     steady = sum(not s.changes for s in found) - short
     said += [f"No change shown in {plural(steady, 'case')}."] if steady else []
     if short:
-        said.append(f"{plural(short, 'case')} with too few points to search: {FEWEST_POINTS} are needed.")
+        single = ", and 2 for a plot" if any(len(s.points) < 2 for s in found) else ""
+        needed = f"{FEWEST_POINTS} are needed{single}"
+        said.append(f"{plural(short, 'case')} with too few points to search: {needed}.")
     said += _doubts([point for s in found for point in s.points])
     said += [f"{plural(left, 'run')} left out: INVALID, or without the times of a set."] if left else []
     return said

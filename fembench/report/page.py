@@ -189,6 +189,7 @@ def render(
         most=MOST_ROWS,
         brief=brief,
         rows=rows_of,
+        below=below,
         drawn=lambda svg: markupsafe.Markup(themed(svg)),
         mark=markupsafe.Markup(MARK),
     )
@@ -219,6 +220,14 @@ def rows_of(made: Table) -> list[markupsafe.Markup]:
         markupsafe.Markup(f"<tr>{''.join(map(_cell, texts, row, columns))}</tr>")
         for texts, row in zip(shown, made.rows)
     ]
+
+
+def below(made: Table) -> bool:
+    """Whether the last column, of remarks or long texts, stands below its row where the page is narrow."""
+    last = made.columns[-1]
+    longest = max((len(last.show(row[-1])) for row in made.rows[:MOST_ROWS]), default=0)
+    long = last.head == "remarks" or longest > SHORT
+    return len(made.columns) > 2 and not made.numbers[-1] and long
 
 
 def _cell(text: str, value: object, column: tuple[bool, str]) -> str:

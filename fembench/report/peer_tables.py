@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fembench.base import units
 from fembench.records.compare import cpu_models
 from fembench.records.contest import PeerRun, PeersRecord, best_serial
+from fembench.records.quiet import disturbance
 from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Rows, Table, declared
@@ -89,7 +90,8 @@ def peers_tables(record: PeersRecord) -> list[Table]:
     """Every table that has rows."""
     raced = _race(record)
     system = f"{record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, one system"
-    note = f"{raced.note}{_parity(record)} {_load(record)}"
+    disturbed = disturbance([record.environment], "times")
+    note = f"{disturbed}{'. ' * bool(disturbed)}{raced.note}{_parity(record)} {_load(record)}"
     raced = dataclasses.replace(raced, title=f"Peers on {system}", note=note)
     return [t for t in (raced, _base(record), _absent(record)) if t.rows]
 
@@ -139,8 +141,13 @@ def _base(record: PeersRecord) -> Rows:
 @declared(
     "peers_missing",
     "Peers without a time",
-    "These peers are not installed, failed, or found a solution other than the reference.",
+    "These peers failed, or found a solution other than the reference; those that are not here share a line.",
     "peer; preconditioner; status; note: why, or how to get it",
 )
 def _absent(record: PeersRecord) -> Rows:
-    return tuple((r.peer, r.precond, r.status, r.note) for r in record.runs if r.status != "timed")
+    absent = [r for r in record.runs if r.status == "missing"]
+    names, hints = (dict.fromkeys(texts) for texts in ((r.peer for r in absent), (r.note for r in absent)))
+    failed = [r for r in record.runs if r.status not in ("timed", "missing")]
+    yield from ((r.peer, r.precond, r.status, r.note) for r in failed)
+    if absent:
+        yield ", ".join(names), None, "missing", "; ".join(hints)

@@ -1,9 +1,11 @@
 """Tables of times: phases, their means over ranks, communication, rates."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fembench.base.units import percent
 from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.schema import numbers
@@ -11,7 +13,7 @@ from fembench.records.validity import product_bandwidth
 from fembench.report import measures
 from fembench.report.measures import ASSEMBLY, CG, PARTITION
 from fembench.report.results import CASE, Result, case_of
-from fembench.report.table import Rows, declared
+from fembench.report.table import Rows, Table, declared
 
 # Every name in `Result.times`, in the order of a run
 ORDER = (
@@ -54,6 +56,20 @@ def phases(results: Iterable[Result]) -> Rows:
         for name in ORDER
         if (t := r.times.get(name)) is not None
     ]
+
+
+VISIBLE = 0.02  # of a time
+
+
+def noted(table: Table, results: Iterable[Result]) -> Table:
+    """The table of these results, which begins its note with it if parts do not add up to the whole."""
+    timed = [r.times for r in results if {ASSEMBLY, CG, measures.SOLVE} <= r.times.keys()]
+    off = [(t[ASSEMBLY].median + t[CG].median) / t[measures.SOLVE].median - 1 for t in timed]
+    most = max(map(abs, off), default=0.0)
+    if not most > VISIBLE:
+        return table
+    why = f"Assembly and cg add up to the whole only within {percent(most)}: each is a median of its own."
+    return dataclasses.replace(table, note=f"{why} {table.note}")
 
 
 @declared(
@@ -125,10 +141,10 @@ def mean_phases(results: Iterable[Result]) -> Rows:
 @declared(
     "communication",
     "Communication inside CG",
-    "Communication is send, wait, unpack and all-reduce together. Both times are means over ranks; for "
-    "each rank, the median over the sets of a run, then over runs. 'Share' is communication / CG; "
-    "'over ranks' gives the smallest and largest share of a single rank. Waiting for a slower rank "
-    "counts as communication, so a wide range indicates uneven load, a narrow one the network.",
+    "Communication is messages (send, unpack) and waiting (wait, all-reduce) together. Both times are means "
+    "over ranks; for each rank, the median over the sets of a run, then over runs. 'Share' is "
+    "communication / CG; 'over ranks' gives the smallest and largest share of a single rank. Waiting for a "
+    "slower rank counts as communication, so a wide range indicates uneven load, a narrow one the network.",
     CASE,
     "cg_mean_s: cg, mean; communication_mean_s: communication, mean; share_fraction",
     "share_min share_max: over ranks | fraction",

@@ -168,7 +168,7 @@ class Proof:
     left_out: str  # the weakest of them, if the others were timed without it; else ""
     without: float  # the time of the others; nan if not measured
     alone: dict[str, float]  # the time on devices alone, and on cores alone; {} unless ranks are mixed
-    provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () if none is
+    provisional: tuple[str, ...]  # why runs are PROVISIONAL, including those of the rounds; () if none is
     too_short: str  # why the speeds of ranks cannot be told; "" if they can
     crowded: str  # that ranks shared cores; "" if each had its own
     disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
@@ -221,9 +221,9 @@ def prove(finished: Trail) -> Proof:
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
         alone={name: float(np.median(times)) for name, times in alone.items()},
-        provisional=provisional(compared),
+        provisional=provisional(finished.records),
         too_short=short,
-        crowded=shared_cores(compared),
+        crowded=shared_cores(finished.records),
         disturbed=disturbance([record.environment for record in finished.records]),
     )
 

@@ -242,6 +242,35 @@ def test_the_base_of_the_speedup_is_the_best_serial_peer_and_not_ourselves(recor
     assert base.rows[0][5:] == ("quick-all none", 5.0)
 
 
+def test_what_is_missing_is_one_row_and_a_disturbance_comes_first(record):
+    ran, *_ = (r for r in record[0].runs if r.status == "timed")
+    absent = [
+        msgspec.structs.replace(
+            ran, peer=peer, precond=precond, status="missing", note=f"no {why}: install it"
+        )
+        for peer, precond, why in (("a", "none", "x"), ("a", "jacobi", "x"), ("b", "none", "y"))
+    ]
+    wrong = msgspec.structs.replace(ran, status="no parity", note="another solution")
+    changed = msgspec.structs.replace(record[0], runs=(ran, *absent, wrong))
+    first, *_, missing = peers_tables(changed)
+    assert missing.rows == (
+        (ran.peer, ran.precond, "no parity", "another solution"),
+        ("a, b", None, "missing", "no x: install it; no y: install it"),
+    )
+    assert all(host.others_percent >= 0 for host in changed.environment.hosts)
+    for percent, begin in (
+        (40.0, "DISTURBED: others used up to 40 % of the CPU time on "),
+        (0.0, "Medians; "),
+    ):
+        hosts = [
+            msgspec.structs.replace(host, others_percent=percent, others_resolution=0.1)
+            for host in changed.environment.hosts
+        ]
+        environment = msgspec.structs.replace(changed.environment, hosts=tuple(hosts))
+        first, *_ = peers_tables(msgspec.structs.replace(changed, environment=environment))
+        assert first.note.startswith(begin)
+
+
 def test_words_choose_peers_by_their_beginning():
     assert {e.peer for e in catalog.chosen(["own"], [])} == {
         *("own-sym", "own-bsr", "own-csr", "own-gpu", "own-opencl")

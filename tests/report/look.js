@@ -20,6 +20,7 @@ addEventListener("load", () => {
   if (document.documentElement.scrollWidth > innerWidth) found.outside.push("the page");
   found.unmarked = outer.filter(e => scrolls(e) && e.matches(".scroll") && e.scrollWidth > e.clientWidth + 1)
     .filter(e => getComputedStyle(e, "::before").content === "none").map(name);
+  found.beyond = outer.filter(e => e.matches(".below td:last-child") && e.getBoundingClientRect().right > innerWidth).map(name);
   found.scrolled = outer.filter(e => e.matches(".scroll") && e.scrollWidth > e.clientWidth + 1).length;
 
   const lines = e => { const text = document.createRange(); text.selectNodeContents(e); return text.getClientRects().length; };

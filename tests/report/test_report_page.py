@@ -124,7 +124,7 @@ def test_the_first_screen_is_the_headline_and_two_plots(built):
         "Speedup and efficiency of cg against ranks",
         "A set of assembly and CG against ranks, csr",
     ]
-    assert first.index("<table>") < first.index("<figure>")
+    assert first.index("<table") < first.index("<figure>")
     assert text.count("A set of assembly and CG against ranks, csr</h3>") == 1
 
 
@@ -210,9 +210,9 @@ def test_the_name_of_a_campaign_is_no_html_in_markdown(tmp_path, unrendered):
 def test_long_tables_are_folded_and_short_ones_are_not(built):
     text = built.read_text()
     phases = text[text.index("Every phase") :]
-    assert phases.index("<details") < phases.index("<table>")
+    assert phases.index("<details") < phases.index("<table")
     cases = text[text.index(">Cases</h3>") :]
-    assert cases.index("<table>") < cases.index("<details")
+    assert cases.index("<table") < cases.index("<details")
 
 
 @pytest.mark.row("004:9.1.5a")

@@ -6,9 +6,10 @@ import math
 import re
 
 import msgspec
+import numpy as np
 import pytest
 from planted_environment import on_hosts_with
-from planted_records import lasting
+from planted_records import lasting, nested
 from report_sample import HOST, campaign, environment, make_failure, make_record, named, peers_record, rows_of
 
 from fembench.cli import check
@@ -512,6 +513,16 @@ def test_the_levels_of_multigrid_are_shown_with_their_part_of_cg():
     ]
     cg = results([record])[0].times["cg"].mean / record.solve.iterations
     assert table["of_cg_fraction"].tolist() == pytest.approx([12e-6 / cg, 3e-6 / cg])
+
+
+def test_a_note_says_if_assembly_and_cg_do_not_add_up_to_the_whole_and_only_then():
+    quiet = make_record("m2", ranks=2, warmups=0)
+    rows = np.array([one.seconds for one in quiet.sets])
+    rows[:2, :, ASSEMBLY] *= 9
+    rows[2:4, :, CG] *= 9
+    loud = replace(quiet, sets=tuple(replace(s, seconds=nested(row)) for s, row in zip(quiet.sets, rows)))
+    begin = "Assembly and cg add up to the whole only within "
+    assert [named([one], "phases").note.startswith(begin) for one in (quiet, loud)] == [False, True]
 
 
 def test_layouts_of_the_same_cores_are_compared_with_the_fastest():

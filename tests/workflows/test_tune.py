@@ -464,9 +464,10 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     for first, turns in ((1, trail.equal), (0, trail.weighted)):
         turns[first:] = [replace(one, verdict=Verdict("VALID", (), ())) for one in turns[first:]]
     trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", (), (few, drift)))
+    assert [record.verdict.status for record in trail.records].count("PROVISIONAL") == 3  # two of the rounds
     proof = prove(trail)
     text = as_text(proof, trail.weights)
-    assert "PROVISIONAL (1 of 14 runs): 1 warm-up (D1), and 1 more reason; more sets\n" in text
+    assert "PROVISIONAL (3 of 16 runs): 1 warm-up (D1), and 2 more reasons; more sets\n" in text
     assert "median over pairs" in text
     line = "slowest rank in the equal runs: rank 1, 50 % of the typical rank (95 %: 50 to 50 %)"
     assert f"{line}\n" in text
@@ -484,7 +485,7 @@ def test_shares_of_ranks_that_shared_cores_are_marked_before_the_verdict_and_whe
     trail = looped(crowded)
     proof = prove(trail)
     first, second, *_ = filter(None, as_text(proof, trail.weights).splitlines())
-    assert first.startswith("OVERSUBSCRIBED in 12 of 12 runs: more ranks than cores")
+    assert first.startswith("OVERSUBSCRIBED in 14 of 14 runs: more ranks than cores")
     assert second.startswith("verdict: ")
     (note,) = (note for note in loud_notes(trail.weights) if note.startswith("OVERSUBSCRIBED"))
     assert f"weights: {note}" in doubts(trail.weights, "")

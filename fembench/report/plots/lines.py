@@ -123,10 +123,10 @@ def communication(results: Sequence[Result]) -> Plot | None:
     return charts.curves(
         "communication",
         "Share of communication in CG",
-        "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar shows "
-        "the range over ranks. The share grows with the number of ranks and is largest for small "
-        "meshes, which have little to compute between two messages. A long bar means uneven load: the "
-        "fast ranks wait.",
+        "Messages (send, unpack) and waiting (wait, all-reduce) together over the CG time, both as means "
+        "over ranks; the bar shows the range over ranks. The share grows with the number of ranks and is "
+        "largest for small meshes, which have little to compute between two messages. A long bar means "
+        "uneven load: the fast ranks wait.",
         [Curves("", "communication / CG, %", made, top=100)],
         height=4.0,
         finding=findings.of_communication(shares),

@@ -7,9 +7,10 @@ Code that waits for long therefore asks `raise_if_asked` now and then.
 
 import contextlib
 import os
+import re
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 LONGEST = 800  # characters of a message
 
@@ -41,6 +42,29 @@ def closest(word: str, known: Iterable[str], *, alike: float = 0.0) -> str:
     from difflib import get_close_matches  # slow to import, and needed for messages only
 
     return next(iter(get_close_matches(word, known, 1, alike)), "")
+
+
+_KEY = re.compile(r"(?<![\w.\]])([a-z_]+) = (?:(true|false)\b|'([^'\s]+)')?")  # and its value
+_OF_FILE = re.compile(r"\.\w+(:| \[\[)|^reference ")  # before a key in a file
+_WANTED = re.compile(r"expected (\w+ = \S+ (and|or) )*$")  # before what is to be typed
+
+
+@contextlib.contextmanager
+def options_named(known: Collection[str]) -> Iterator[None]:
+    """Errors name these options as they are typed: --per-node 3 for per_node = 3. Keys of a file stay."""
+
+    def typed(found: re.Match[str]) -> str:
+        option = f"--{found[1].replace('_', '-')}"
+        before = found.string[: found.start()]
+        if option not in known or (_OF_FILE.search(before) and not _WANTED.search(before)):
+            return found[0]
+        return option.replace("--", "--no-") * (found[2] == "false") or f"{option} {found[3] or ''}"
+
+    try:
+        yield
+    except FembenchError as error:
+        error.args = (_KEY.sub(typed, str(error)),)
+        raise
 
 
 class UnsharedError(InputError):

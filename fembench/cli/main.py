@@ -16,12 +16,13 @@ from fembench.base.errors import (
     FembenchError,
     InputError,
     RunFailedError,
+    options_named,
     shown,
     signals_raised,
 )
 from fembench.base.plugins import needed
 from fembench.base.terminal import discard_output, fitting
-from fembench.cli.parser import columns
+from fembench.cli.parser import columns, option_strings
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
 T = TypeVar("T")
@@ -123,13 +124,15 @@ def _run(words: list[str]) -> int:
         return _without_verb(words)
     check_verb(words[0])
     end = words.index("--") if "--" in words else len(words)
-    options = verb_parser(words[0]).parse_args(_spelled_out(words[:end])[1:])
+    parser = verb_parser(words[0])
+    options = parser.parse_args(_spelled_out(words[:end])[1:])
     options.after = words[end + 1 :]  # what follows `--` is passed on, for example to PETSc
     from fembench.workflows.command import use_settings
 
     use_settings(vars(options))
     stdout = None if getattr(options, "json", False) else sys.stdout  # JSON stays as it is
-    with signals_raised(), fitting(stdout, contextlib.redirect_stdout):
+    named = options_named(option_strings(parser))
+    with signals_raised(), fitting(stdout, contextlib.redirect_stdout), named:
         return int(options.run(options))
 
 

@@ -62,7 +62,7 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
         if not _same_hosts(given[0], other):
             raise InputError(
                 f"two batch systems with different hosts: {given[0]}; {other}; unset the variables of one of "
-                "them, or give --hostfile"
+                "them, or give a host file"
             )
     here = HostSlots(platform.node(), usable_cores())
     return given[0] if given else Allocation("this machine", (here,))

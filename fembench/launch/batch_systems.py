@@ -46,7 +46,7 @@ def given_by_batch_systems(environment: Mapping[str, str]) -> Iterator[Allocatio
 
 def check_complete(environment: Mapping[str, str]) -> None:
     """Raises InputError if a batch system names a job, but not its hosts, or the reverse."""
-    way_out = "start fembench inside the job, unset {0}, or give --hostfile"
+    way_out = "start fembench inside the job, unset {0}, or give a host file"
     for job, named in _JOBS.items():
         there = next((name for name in named if environment.get(name)), "")
         if environment.get(job) and not there:
@@ -56,7 +56,7 @@ def check_complete(environment: Mapping[str, str]) -> None:
     if environment.get("FLUX_URI") and not _flux_program(environment):
         raise InputError(
             "FLUX_URI is set, but no flux program is on PATH to ask for the hosts of the Flux job: add it to "
-            "PATH, unset FLUX_URI, or give --hostfile"
+            "PATH, unset FLUX_URI, or give a host file"
         )
 
 

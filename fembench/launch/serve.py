@@ -94,7 +94,7 @@ def _job_text(folder: Path, comm: Comm, line: RankLine) -> bytes:
     except OSError as error:
         blind = UnsharedError(
             f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
-            "results need a folder that all hosts share; give another --results, or -o FILE"
+            "results need a folder that all hosts share; give another one"
         )
         abort(comm, blind, line.say)
         raise blind from None

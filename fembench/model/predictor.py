@@ -140,7 +140,7 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
     """The predictor, corrected by runs on its machine. Raises InputError."""
     if study.edits or study.factor != 1:
         raise InputError(
-            "learning needs the machine as measured; expected no --machines or --network in addition"
+            "learning needs the machine as measured; expected no other machines or network in addition"
         )
     if on_devices := [record.id for record in records if record.environment.devices]:
         raise InputError(f"{on_devices[0]} ran on devices: expected runs on cores to learn from")

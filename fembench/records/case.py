@@ -294,7 +294,7 @@ def _check_threads(case: Case) -> None:
 
 def _check_blocking(case: Case) -> None:
     if case.method.overlap:
-        raise ValueError("exchange 'blocking' overlaps nothing: expected overlap = false (--no-overlap)")
+        raise ValueError("exchange 'blocking' overlaps nothing: expected overlap = false")
     if line := mismatch_blocking(case.method):
         raise ValueError(f"exchange 'blocking' with {line}")
     if case.balancing.balance:

@@ -101,7 +101,7 @@ def weighted(case: Case, given: Weights | Path | str | None) -> Case:
     known = [rank.device for rank in weights.ranks]
     for rank, (theirs, here) in enumerate(zip(known, case.devices)):
         if theirs not in ("", here):
-            other = f"the weights have {theirs} in its place: expected --device {device_text(known)}"
+            other = f"the weights have {theirs} in its place: expected device = '{device_text(known)}'"
             raise InputError(f"{given}: rank {rank} computes on {here}, {other}")
     return case.with_(shares=as_text(weights))
 

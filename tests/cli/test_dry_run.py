@@ -148,7 +148,7 @@ ONE_HOST = {"SLURM_JOB_ID": "", "SLURM_JOB_NODELIST": ""}
     [
         ("", [], {"SLURM_STEP_ID": "0"}, STEP),
         ("", [], {"OMPI_COMM_WORLD_SIZE": "2"}, "fembench was started by an MPI launcher"),
-        (FAST, [], {}, "hosts = 'fast': the speed of the hosts is not known; expected machine = FILE"),
+        (FAST, [], {}, "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE"),
         (FAST, ["--machine", "c.toml"], {}, "c.toml"),
         (FAST, ["--hostfile", "missing"], {}, "missing"),
         ("", ["--results", "other"], {}, "this folder holds another campaign"),

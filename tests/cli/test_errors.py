@@ -4,11 +4,13 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from planted_records import planted, wrong
 
 from fembench.base.config import encode
+from fembench.base.errors import InputError, options_named
 from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.records.store import save
@@ -47,7 +49,7 @@ MAKES = "`fembench characterize -o no-such.json` makes"
         ("run m1 --dilate 1e99", "--dilate 1e99: expected a number up to 2147483647"),
         (
             "run m1 --tolerance 2 --tolerance-kind relative",
-            "run: tolerance = 2 relative to the load: expected a number below 1",
+            "run: --tolerance 2 relative to the load: expected a number below 1",
         ),
         ("peers m1 --tolerance 1", "--tolerance 1: expected a number between 0 and 1"),
         ("sweep --minutes 0", "--minutes 0: expected a number above 0"),
@@ -66,6 +68,46 @@ MAKES = "`fembench characterize -o no-such.json` makes"
 def test_a_slip_is_answered_with_the_nearest_word(capsys, words, said):
     assert main(words.split()) == 2
     assert capsys.readouterr() == ("", f"fembench: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run m1 --ranks 2 --hosts n9", "fembench: --hosts n9: no host n9 in the job"),
+        ("run m1 --shares 2:1 --weights w.json", "--weights w.json and --shares 2:1: expected one of them"),
+        ("run m1 --exchange blocking", "exchange 'blocking' overlaps nothing: expected --no-overlap\n"),
+        ("run m1 --petsc-options=-x", "petsc_options: expected --solver petsc\n"),
+        ("partition m1", "expected either --shares 2:1 or --weights FILE\n"),
+        ("sweep c.toml --dry-run", "c.toml [[cases]]: ranks = 0: expected at least 1\n"),
+    ],
+)
+def test_a_message_names_options_as_they_are_typed_and_keys_as_in_their_file(
+    tmp_path, monkeypatch, refusal, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nranks = 0\n')
+    assert said in refusal(*words.split())
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("per_node = 3: vm has 2 slots", "--per-node 3: vm has 2 slots"),
+        ("weights = w.json and shares = 2:1: no", "--weights w.json and --shares 2:1: no"),
+        ("reference r.json: shares = '2:1'; no", "reference r.json: shares = '2:1'; no"),
+        ("w.json: rank 0: expected shares = '2:1'", "w.json: rank 0: expected --shares 2:1"),
+        ("c.toml [[cases]] shares = '': seed = 1", "c.toml [[cases]] shares = '': seed = 1"),
+        (
+            "c.toml: no; expected per_node = N or weights = FILE",
+            "c.toml: no; expected --per-node N or --weights FILE",
+        ),
+        ("nodes = 3", "nodes = 3"),
+    ],
+)
+def test_only_what_can_be_typed_is_spelt_as_an_option(said, typed):
+    with pytest.raises(InputError) as caught, options_named(["--per-node", "--weights", "--shares"]):
+        raise InputError(said)
+    assert str(caught.value) == typed
 
 
 @pytest.mark.parametrize(

@@ -366,14 +366,14 @@ def test_a_campaign_of_which_no_run_ends_in_time_fails_and_says_so(short, capsys
     short.too_long = ("m1", "m2")
     assert main(WITHIN) == 1
     said = capsys.readouterr()
-    assert "minutes = 0.06: no run ended in time; give more minutes" in said.err
+    assert "--minutes 0.06: no run ended in time; give more minutes" in said.err
     assert said.out.count("left out (no time): m") == 2
 
 
 @pytest.mark.parametrize(
     ("minutes", "line"),
     [
-        ("0.1", "minutes = 0.1: no time for a run; expected more than 8 seconds"),
+        ("0.1", "--minutes 0.1: no time for a run; expected more than 8 seconds"),
         *((word, "expected a") for word in ("0", "-1", "soon", "inf", "1e6")),
     ],
 )
@@ -387,5 +387,5 @@ def test_a_sweep_that_ended_late_says_by_how_much(monkeypatch):
         monkeypatch.setattr("time.monotonic", lambda: seconds)
         return Minutes(minutes, 0.0, False).overrun()
 
-    assert late(3, 202.4) == "minutes = 3: ended 22 s late"
+    assert late(3, 202.4) == "sweep: ended 22 s after its 3 minutes"
     assert late(3, 180.4) == late(3, 100.0) == late(0, 100.0) == ""

@@ -245,7 +245,7 @@ def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(
     assert (end.kind, end.exit_status) == (UNSHARED, 2), end.output
     assert end.message == (
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
-        "results need a folder that all hosts share; give another --results, or -o FILE"
+        "results need a folder that all hosts share; give another one"
     )
 
 

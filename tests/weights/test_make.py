@@ -276,7 +276,7 @@ def test_weights_keep_what_each_rank_computed_on_and_fit_no_other_list_of_device
     cores = Case.of(mesh="m1", ranks=2)
     mixed = cores.with_(device="opencl,cpu")
     assert weighted(mixed, file).placement.shares == as_text(weights)
-    said = "rank 0 computes on cpu, the weights have opencl in its place: expected --device opencl,cpu"
+    said = "rank 0 computes on cpu, the weights have opencl in its place: expected device = 'opencl,cpu'"
     with pytest.raises(InputError, match=said):
         weighted(cores, file)
     tree = json.loads(file.read_text())

@@ -16,7 +16,7 @@ from fembench.weights.scaling import CapturedGain
 
 MOST_RANKS = 8  # whose shares are printed one by one
 UNKNOWN = "unknown"
-GAIN = "median over pairs of 1 - weighted / equal"
+GAIN = "1 - median over pairs of weighted / equal"
 
 
 def conclusions(proof: Proof, weights: Weights) -> list[str]:

@@ -61,11 +61,11 @@ def check_least(least: int, **numbers: float) -> None:
 
 @contextlib.contextmanager
 def nothing_kept() -> Iterator[None]:
-    """A KeyboardInterrupt says so."""
+    """A KeyboardInterrupt says so, unless it says what was."""
     try:
         yield
     except KeyboardInterrupt as error:
-        error.args = ("nothing was kept",)
+        error.args = error.args or ("nothing was kept",)
         raise
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.arguments import typed
-from fembench.base.errors import InputError
+from fembench.base.errors import EndedError, FembenchError, InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import bytes_of, plural
 from fembench.characterize.estimate import estimated
@@ -73,7 +73,8 @@ def machine(
     method: "trains", "pingpong" or "both"; send: the call of ping-pongs, "isend",
     "send" or "both"
 
-    Raises InputError, also for a network of one rank, or RunFailedError.
+    If the network fails or is interrupted, a new file `path` keeps the speeds. Raises
+    InputError, also for a network of one rank, or RunFailedError.
     """
     named_sites(sites)  # before minutes of measuring
     settings = network_settings(sizes, repetitions, method, send)
@@ -91,10 +92,25 @@ def machine(
             )
             progress(f"characterize: {usual_time(job, network)}")
             known = measured_speeds(job, file, folder)
-        found = with_network(known, messages, file, folder) if network or add_to else known
+        with _speeds_kept(known, str(path)):
+            found = with_network(known, messages, file, folder) if network or add_to else known
     if path:
         save_profile(found, path)
     return found
+
+
+@contextlib.contextmanager
+def _speeds_kept(profile: Profile, path: str) -> Iterator[None]:
+    """An error or interruption says where the speeds are: in a file that was not there before."""
+    try:
+        yield
+    except (FembenchError, EndedError, KeyboardInterrupt) as error:
+        if path and not Path(path).exists():
+            save_profile(profile, path)
+            how = f"`fembench characterize --add-to {path}` adds the network of the same ranks"
+            kept = f"the speeds are kept in {path}: {how}"
+            error.args = ("; ".join(filter(None, [str(error), kept])),)
+        raise
 
 
 @contextlib.contextmanager

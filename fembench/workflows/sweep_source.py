@@ -25,6 +25,7 @@ from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.launch.hosts import same_host
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
+from fembench.records.profile import load_profile
 from fembench.records.record import Record
 from fembench.report.node_tables import conclusions
 from fembench.weights.host_speed import NODES, host_speeds
@@ -181,7 +182,10 @@ def _wants_nodes(there: CampaignHosts, folder: Folder) -> bool:
 
 
 def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
-    return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
+    path = folder.path / MACHINE
+    with contextlib.suppress(InputError):  # what is no profile stays
+        return len(there.job.hosts) > 1 and not (path.exists() and load_profile(path).network)
+    return False
 
 
 def measure_nodes(there: CampaignHosts, folder: Folder, minutes: float, command: str) -> None:

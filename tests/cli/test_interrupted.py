@@ -9,9 +9,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from planted_profile import planted_profile
 
+from fembench.base.errors import RunFailedError
 from fembench.cli import doctor
 from fembench.cli.main import main
+from fembench.records.profile import load_profile
 
 WHILE_IMPORTING = """
 import os, signal, sys
@@ -59,6 +62,34 @@ def test_an_interrupted_run_says_that_nothing_was_kept_and_leaves_nothing(
     assert main(words.format(tmp_path).split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "fembench: interrupted; nothing was kept"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_an_interrupted_network_leaves_the_speeds_in_a_new_file(there, monkeypatch, capsys, tmp_path):
+    speeds, path = planted_profile([1.0, 0.5]), tmp_path / "new" / "m.json"
+    monkeypatch.setattr("fembench.workflows.characterize.measured_speeds", lambda *_: speeds)
+    monkeypatch.setattr("fembench.workflows.characterize.measure", Mock(side_effect=KeyboardInterrupt))
+    if there:
+        path.parent.mkdir()
+        path.write_text("an earlier one")
+    assert main(["characterize", "--ranks", "2", "--network", "-o", str(path)]) == 130
+    said = capsys.readouterr().err.splitlines()[-1].removeprefix("fembench: interrupted; ")
+    if there:
+        assert (said, path.read_text()) == ("nothing was kept", "an earlier one")
+    else:
+        how = f"`fembench characterize --add-to {path}` adds the network of the same ranks"
+        assert said == f"the speeds are kept in {path}: {how}"
+        assert load_profile(path) == speeds
+
+
+def test_a_network_that_fails_leaves_the_speeds(monkeypatch, capsys, tmp_path):
+    path, failure = tmp_path / "m.json", RunFailedError("a rank crashed", "its words")
+    monkeypatch.setattr("fembench.workflows.characterize.measured_speeds", lambda *_: planted_profile([1, 1]))
+    monkeypatch.setattr("fembench.workflows.characterize.measure", Mock(side_effect=failure))
+    assert main(["characterize", "--ranks", "2", "--network", "-o", str(path)]) == 1
+    said = f"its words\nfembench: a rank crashed; the speeds are kept in {path}: "
+    assert said in capsys.readouterr().err
+    assert load_profile(path).network is None
 
 
 @pytest.mark.parametrize("ended", [0, 1])

@@ -9,7 +9,9 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from planted_machine import planted_network
 from planted_nodes import Planted, planted_nodes
+from planted_profile import planted_profile
 from planted_records import planted
 
 from fembench.base.errors import AllocationLostError, InputError, UnsharedError
@@ -22,6 +24,7 @@ from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation, layout
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes
+from fembench.records.profile import save_profile
 from fembench.records.store import load, record_paths
 from fembench.records.verdict import Verdict
 from fembench.workflows import sweep_source
@@ -237,6 +240,15 @@ def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
     assert ranks.ran == []
     sweep_source.measure_nodes(there, folder, 4.0, "")
     assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
+
+
+def test_a_network_of_which_there_are_only_the_speeds_is_measured_by_the_next_start(ranks):
+    there, folder = campaign_hosts(), Folder(Path("results/default"))
+    path = folder.path / sweep_source.MACHINE
+    for network, ran in ((planted_network(), []), (None, ["network of 6 ranks"])):
+        save_profile(planted_profile([1.0, 1.0], network=network), path)
+        sweep_source.measure_network(there, folder, 0.0, "")
+        assert ranks.ran == ran
 
 
 @pytest.mark.parametrize(

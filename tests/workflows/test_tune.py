@@ -392,7 +392,7 @@ def test_a_slow_host_is_named_with_the_interval_and_the_cause_that_every_table_p
             [
                 "gain",
                 "unknown",
-                "median over pairs of 1 - weighted / equal, interval unknown (needs at least 6 pairs)",
+                "1 - median over pairs of weighted / equal, interval unknown (needs at least 6 pairs)",
             ],
             ["noise, A/A", "unknown", "needs at least 2 pairs"],
             ["unknown", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
@@ -403,7 +403,7 @@ def test_a_slow_host_is_named_with_the_interval_and_the_cause_that_every_table_p
             [
                 "gain",
                 "33.1 %",
-                "median over pairs of 1 - weighted / equal, interval unknown (needs at least 6 pairs)",
+                "1 - median over pairs of weighted / equal, interval unknown (needs at least 6 pairs)",
             ],
             ["noise, A/A", "0.5 %", "n = 2 pairs"],
             ["1.00", "interval unknown (needs at least 3 pairs); at the speeds of each run"],

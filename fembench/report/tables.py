@@ -17,6 +17,7 @@ from fembench.records.binding import taking_turns
 from fembench.records.contest import FILE as PEERS_FILE
 from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
+from fembench.records.quiet import disturbance
 from fembench.records.record import NO_TIME, Failure, Record
 from fembench.report import equality, laws, origin, runs, speedup, times, work
 from fembench.report.balance_tables import balance_tables
@@ -218,8 +219,10 @@ def tables_of(campaign: CampaignResults, base: int = 0) -> list[Table]:
 
 
 def conclusions_of(campaign: CampaignResults) -> list[str]:
-    """What its runs show, in sentences."""
-    return conclusions(results(campaign.records, campaign.nodes), campaign.failed)
+    """What its runs show, in sentences; first, what disturbed a comparison with other programs."""
+    disturbed = disturbance([campaign.peers.environment], "times of peers") if campaign.peers else ""
+    said = conclusions(results(campaign.records, campaign.nodes), campaign.failed)
+    return [f"{disturbed}.", *said] if disturbed else said
 
 
 def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:

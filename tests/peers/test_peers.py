@@ -18,6 +18,7 @@ from fembench.peers.solvers import conjugate_gradients, make_parallel, make_seri
 from fembench.records.case import Case
 from fembench.records.contest import PeerRun, PeersRecord, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
+from fembench.report.tables import CampaignResults, conclusions_of
 from fembench.solve import petsc
 from fembench.solve.iterate import StoppingCriterion
 from fembench.timing.tracer import NullTracer
@@ -267,8 +268,11 @@ def test_what_is_missing_is_one_row_and_a_disturbance_comes_first(record):
             for host in changed.environment.hosts
         ]
         environment = msgspec.structs.replace(changed.environment, hosts=tuple(hosts))
-        first, *_ = peers_tables(msgspec.structs.replace(changed, environment=environment))
+        loud = msgspec.structs.replace(changed, environment=environment)
+        first, *_ = peers_tables(loud)
         assert first.note.startswith(begin)
+        said = conclusions_of(CampaignResults("", [], [], {}, "", loud))
+        assert [line.partition(":")[0] for line in said] == ["DISTURBED"] * (percent > 0)
 
 
 def test_words_choose_peers_by_their_beginning():

@@ -54,7 +54,11 @@ class Minutes:
     def overrun(self) -> str:
         """A line on the seconds beyond the minutes, if there are any."""
         late = time.monotonic() - self.begin - 60 * self.minutes
-        return f"sweep: ended {late:.0f} s after its {self.minutes:g} minutes" if self and late >= 0.5 else ""
+        return (
+            f"sweep: ended {late:.0f} s late ({self.minutes:g} min were given)"
+            if self and late >= 0.5
+            else ""
+        )
 
 
 @dataclass

@@ -399,5 +399,5 @@ def test_a_sweep_that_ended_late_says_by_how_much(monkeypatch):
         monkeypatch.setattr("time.monotonic", lambda: seconds)
         return Minutes(minutes, 0.0, False).overrun()
 
-    assert late(3, 202.4) == "sweep: ended 22 s after its 3 minutes"
+    assert late(3, 202.4) == "sweep: ended 22 s late (3 min were given)"
     assert late(3, 180.4) == late(3, 100.0) == late(0, 100.0) == ""

@@ -222,7 +222,7 @@ def assembly(x: np.ndarray, cells: np.ndarray) -> Makers:
         return Kernel(name, lambda: kernels.pattern(cells, n, n, upper), cells=len(cells))
 
     def numeric(name: str, upper: bool) -> Kernel:
-        where = kernels.incidence(cells, n)
+        where = kernels.Incidence(cells, n)
         pattern = kernels.pattern(cells, n, n, upper, where)
 
         def run() -> None:

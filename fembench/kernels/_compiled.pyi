@@ -14,7 +14,6 @@ Vector = NDArray[np.float64]
 Index = NDArray[np.int32]
 Weights = NDArray[np.float32]
 Modulus = float | NDArray[np.float64]  # of all cells, or (n_cells,)
-Incidence = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 Pattern = tuple[NDArray[np.int64], Index, Index, Vector]
 
 NAME: str
@@ -27,7 +26,6 @@ def thread_seconds() -> Vector: ...
 def stiffness(
     x: NDArray[np.float64], cells: NDArray[np.int32], lam: Modulus, mu: Modulus
 ) -> NDArray[np.float64]: ...
-def incidence(cells: NDArray[np.int32], n_nodes: int) -> Incidence: ...
 def pattern(
     cells: NDArray[np.int32], n_interior: int, n_active: int, upper: bool, where: Incidence | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
@@ -52,6 +50,12 @@ def assemble(
     columns: NDArray[np.int32],
     where: Incidence | None = None,
 ) -> NDArray[np.float64]: ...
+
+class Incidence:
+    start: NDArray[np.int64]
+    at: Index
+    ascending: Index
+    def __init__(self, cells: NDArray[np.int32], n_nodes: int) -> None: ...
 
 class Gather:
     def __init__(self, vectors: Sequence[Vector], vector: Index, node: Index, buffer: Vector) -> None: ...

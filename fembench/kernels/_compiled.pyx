@@ -676,36 +676,41 @@ cdef rows_of(object begins, str name, Py_ssize_t n_rows, Py_ssize_t shortest, Py
         raise ValueError(f"{name}: expected rows of at least {shortest} that fill 0..{n_entries}")
 
 
-def incidence(cells, Py_ssize_t n_nodes):
-    """Where each node stands: (start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc)).
+cdef class Incidence:
+    """Where each node stands: start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc) int32.
 
-    ascending: the nodes of each cell, sorted. at[start[i]:start[i+1]]: node i's places in it, counted flat.
+    ascending: the nodes of each cell, sorted. at[start[i]:start[i+1]]: node i's places in it, counted flat. All are read-only:
+    kernels rely on them without another look.
     """
-    return _incidence(cells, cells_of(cells, n_nodes), n_nodes)
+    cdef readonly object start, at, ascending
+    cdef Py_ssize_t n_nodes
+
+    def __init__(self, cells, Py_ssize_t n_nodes):
+        self.find(cells, cells_of(cells, n_nodes), n_nodes)
+
+    cdef find(self, cells, const int32_t *c, Py_ssize_t n_nodes):
+        if cells.size > 2**31 - 1:
+            raise ValueError(f"cells: {cells.size} places, expected at most {2**31 - 1} on a rank")
+        self.n_nodes = n_nodes
+        self.start = np.empty(n_nodes + 2, np.int64)
+        self.at, self.ascending = empty(cells.size, np.int32), empty(cells.shape, np.int32)
+        fb_incidence(cells.shape[0], cells.shape[1], c, n_nodes, <int32_t *>ints(self.ascending, "ascending"),
+                     <int64_t *>longs(self.start, "start"), <int32_t *>ints(self.at, "at"))
+        for array in (self.start, self.at, self.ascending):
+            array.flags.writeable = False
+
+    cdef check(self, cells, Py_ssize_t n_nodes):
+        """Raises ValueError unless it is that of as many cells, and of n_nodes nodes at least."""
+        if cells.shape != self.ascending.shape:
+            raise ValueError(f"where: expected that of cells {cells.shape}, got {self.ascending.shape}")
+        if self.n_nodes < n_nodes:
+            raise ValueError(f"where: expected that of {n_nodes} nodes, got {self.n_nodes}")
 
 
-cdef _incidence(cells, const int32_t *c, Py_ssize_t n_nodes):
-    if cells.size > 2**31 - 1:
-        raise ValueError(f"cells: {cells.size} places, expected at most {2**31 - 1} on a rank")
-    start, at, ascending = np.empty(n_nodes + 2, np.int64), empty(cells.size, np.int32), empty(cells.shape, np.int32)
-    fb_incidence(cells.shape[0], cells.shape[1], c, n_nodes, <int32_t *>ints(ascending, "ascending"),
-                 <int64_t *>longs(start, "start"), <int32_t *>ints(at, "at"))
-    return start, at, ascending
-
-
-cdef check_where(where, cells, Py_ssize_t n_nodes):
-    """Raises ValueError unless `where` fits the cells and n_nodes nodes."""
-    start, at, ascending = where
-    rows_of(start[:-1], "start", n_nodes, 0, cells.size)
-    ints(at, "at", cells.size), ints(ascending, "ascending", cells.size)
-    within(at, "at", cells.size)
-    within(ascending, "ascending", n_nodes)
-
-
-def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where=None):
+def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, Incidence where=None):
     """(indptr (n_active+1,) int64, rows (n_active,) int32, columns (n_blocks,) int32): see pattern.c.
 
-    where: what `incidence` found of these cells, looked for where it is not given.
+    where: that of these cells, looked for where it is not given.
     """
     cdef int32_t *columns = NULL
     cdef int32_t highest = -1
@@ -715,15 +720,12 @@ def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where
     cdef const int32_t *c
     if where is None:
         c = cells_of(cells, -1, &highest)
-        where = _incidence(cells, c, max(n_active, highest + 1))
-    start, at, ascending = where
-    cdef Py_ssize_t n_nodes = start.size - 2
-    if n_nodes < n_active:
-        raise ValueError(f"where: expected that of {n_active} nodes, got {n_nodes}")
-    check_where(where, cells, n_nodes)
+        where = Incidence.__new__(Incidence)
+        where.find(cells, c, max(n_active, highest + 1))
+    where.check(cells, n_active)
     indptr, rows = np.empty(n_active + 1, np.int64), np.empty(n_active, np.int32)
-    if fb_pattern(cells.shape[1], ints_padded(ascending, "ascending", cells.size), n_nodes, n_interior, n_active, upper,
-                  longs(start, "start"), ints(at, "at", cells.size), <int64_t *>longs(indptr, "indptr"),
+    if fb_pattern(cells.shape[1], ints_padded(where.ascending, "ascending", cells.size), where.n_nodes, n_interior, n_active, upper,
+                  longs(where.start, "start"), ints(where.at, "at"), <int64_t *>longs(indptr, "indptr"),
                   <int32_t *>ints(rows, "rows"), &columns, &n_bytes):
         raise MemoryError("pattern: no memory")
     cdef _Memory memory = _Memory.__new__(_Memory)
@@ -823,17 +825,17 @@ def stiffness(x, cells, lam, mu):
 
 
 def assemble(x, cells, lam, mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns,
-             where=None):
+             Incidence where=None):
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one.
 
-    where: what `incidence` found of these cells, looked for where it is not given.
+    where: that of these cells, looked for where it is not given.
     """
     cdef Py_ssize_t n_active = rows.size
     cdef fb_lame lame
     kept = lame_of(lam, mu, cells.shape[0], &lame)
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
-    start, at, ascending = where = where or incidence(cells, x.shape[0])
-    check_where(where, cells, x.shape[0])
+    where = where or Incidence(cells, x.shape[0])
+    where.check(cells, x.shape[0])
     rows_of(indptr, "indptr", n_active, 1, columns.size)
     within(rows, "rows", n_active)
     within(columns, "columns", n_active)
@@ -842,11 +844,10 @@ def assemble(x, cells, lam, mu, Py_ssize_t n_interior, bint upper, fixed, indptr
     if not 0 <= n_interior <= n_active <= x.shape[0]:
         raise ValueError("n_interior: expected 0 <= n_interior <= n_active <= nodes")
     values = empty((columns.size + 1, 3, 3))[:-1]  # a row that lacks a column of its cells writes behind itself
-    if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
-                   lame, n_interior, n_active, upper,
+    cdef const int32_t *c = NULL if cells.shape[1] == 4 else cells_of(cells, x.shape[0])
+    if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), c, lame, n_interior, n_active, upper,
                    <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
-                   ints(ascending, "ascending", cells.size), longs(start, "start", x.shape[0] + 2),
-                   ints(at, "at", cells.size),
+                   ints(where.ascending, "ascending"), longs(where.start, "start"), ints(where.at, "at"),
                    longs(indptr, "indptr", n_active + 1), ints(rows, "rows"), ints(columns, "columns"),
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")

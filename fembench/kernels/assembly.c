@@ -71,47 +71,107 @@ typedef struct {
     v4 row[3]; /* G of one block, a row a vector */
 } slot;
 
-/* Add `scale` times the G of the own-th node of one tetrahedron with the other three, in whatever order they are: the gradients
- * of two nodes change their signs together. x (n_nodes, 4): coordinates and a zero; place[node]: slot of a column, 0
- * where it has none. */
-INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int own, double scale, const int32_t *place, slot *buffer)
+#define VISITS 4096 /* of one node that are sorted at once; below 1 << 16 */
+
+/* What the rows of a matrix of tetrahedra are made with. */
+typedef struct {
+    const v4 *x;              /* (n_nodes, 4): coordinates and a zero */
+    const int32_t *ascending; /* this, start and at: of fb_incidence */
+    const int64_t *start;
+    const int32_t *at;
+    int32_t *place; /* (n_nodes,): bytes before the slot of a column of the row at hand, 0 where it has none */
+    slot *slots;    /* zeros between rows; slot 0 takes what is dropped */
+} workshop;
+
+/* Add `scale` times the G of the own-th node of a tetrahedron with the next `kept` of its nodes, in cyclic order, to their
+ * slots, and that with itself to `with_itself` unless it is NULL. The gradients of two nodes change their signs together, so
+ * the order of the nodes does not matter. */
+INLINE void tet4_visit(const workshop *w, v4 here, const int32_t *nodes, int own, int kept, double scale, slot *with_itself)
 {
     const int32_t other[3] = {nodes[(own + 1) & 3], nodes[(own + 2) & 3], nodes[(own + 3) & 3]};
-    v4 at = x[nodes[own]], a = x[other[0]] - at, b = x[other[1]] - at, c = x[other[2]] - at, g[3];
-    v4 bc = b * YZX(c) - YZX(b) * c, ca = c * YZX(a) - YZX(c) * a, ab = a * YZX(b) - YZX(a) * b;
-    g[0] = YZX(bc), g[1] = YZX(ca), g[2] = YZX(ab); /* gradients times det, which is 6 volumes */
+    v4 a = w->x[other[0]] - here, b = w->x[other[1]] - here, c = w->x[other[2]] - here;
+    v4 g[3], normal; /* gradients times det, which is 6 volumes; all four sum to zero, so the own one is minus `normal` */
+    if (kept > 1) {
+        g[0] = cross3(b, c), g[1] = cross3(c, a), g[2] = cross3(a, b);
+        normal = g[0] + g[1] + g[2];
+    } else {
+        normal = cross3(b - a, c - a);
+        g[0] = kept ? cross3(b, c) : normal;
+    }
     v4 det = a * g[0];
-    double weight = -scale / (6 * fabs((det[0] + det[1]) + det[2]));
-    v4 mine = weight * (g[0] + g[1] + g[2]);
-    for (int k = 0; k < 3; k++) {
-        v4 *to = buffer[place[other[k]]].row;
+    double weight = scale * (-1.0 / 6) / fabs((det[0] + det[1]) + det[2]);
+    v4 mine = weight * normal;
+    for (int k = 0; k < kept; k++) {
+        v4 *to = (v4 *)((char *)w->slots + w->place[other[k]]);
         to[0] += mine[0] * g[k];
         to[1] += mine[1] * g[k];
         to[2] += mine[2] * g[k];
     }
+    for (int r = 0; r < 3 && with_itself; r++)
+        with_itself->row[r] -= mine[r] * normal;
 }
 
-/* The gradients of a cell's nodes sum to zero: a node's G with itself, symmetric, is what all others lack. */
-INLINE slot lacking(const slot *buffer, int32_t n)
+INLINE void visit_all(const workshop *w, v4 here, const int32_t *at, int64_t n, int own, int kept, const double *scale,
+                      int64_t step, slot *with_itself)
 {
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t place = (uint32_t)at[k];
+        int as = own < 0 ? (int)(place & 3) : own;
+        tet4_visit(w, here, w->ascending + (place & ~3u), as, kept, scale[place / 4 * step], with_itself);
+    }
+}
+
+/* Visits that keep the nodes that follow, those as the same place of a cell in one loop: no branch depends on it. */
+INLINE void visit_following(const workshop *w, v4 here, const int32_t *at, int64_t n, const double *scale, int64_t step,
+                            slot *with_itself)
+{
+    int32_t visits[4][VISITS];
+    uint64_t found = 0; /* four counts of 16 bits */
+    for (int64_t k = 0; k < n; k++) {
+        int own = at[k] & 3;
+        visits[own][found >> 16 * own & 0xffff] = at[k];
+        found += (uint64_t)1 << 16 * own;
+    }
+    visit_all(w, here, visits[0], found & 0xffff, 0, 3, scale, step, with_itself);
+    visit_all(w, here, visits[1], found >> 16 & 0xffff, 1, 2, scale, step, with_itself);
+    visit_all(w, here, visits[2], found >> 32 & 0xffff, 2, 1, scale, step, with_itself);
+    visit_all(w, here, visits[3], found >> 48, 3, 0, scale, step, with_itself);
+}
+
+/* Sum G over the cells of node i, each times its number of `scale`, into the slots of its n columns: all nodes, or itself and
+ * those that follow it. */
+INLINE void sum_row(const workshop *w, int32_t i, int32_t n, int all, const double *scale, int64_t step)
+{
+    const int32_t *at = w->at + w->start[i], *end = w->at + w->start[i + 1];
+    v4 here = w->x[i];
     slot own = {{{0}}};
-    for (int32_t e = 0; e < n; e++)
-        for (int r = 0; r < 3; r++)
-            own.row[r] -= buffer[e].row[r];
+    if (all) {
+        w->slots[0] = own;
+        visit_all(w, here, at, end - at, -1, 3, scale, step, NULL);
+        for (int32_t e = 0; e <= n; e++) /* what all others lack of zero */
+            for (int r = 0; r < 3; r++)
+                own.row[r] -= w->slots[e].row[r];
+    } else
+        for (; at < end; at += VISITS)
+            visit_following(w, here, at, end - at < VISITS ? end - at : VISITS, scale, step, &own);
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < r; c++)
             own.row[r][c] = own.row[c][r] = (own.row[r][c] + own.row[c][r]) / 2;
-    return own;
+    memcpy((char *)w->slots + w->place[i], &own, sizeof own);
 }
 
-/* K = lam G + mu G^T + mu tr(G) I */
+/* K = lam G + mu G^T + mu tr(G) I, and one number behind it, which whatever comes there overwrites. */
 INLINE void stiffness_of(const slot *from, double lam, double mu, double *K)
 {
     const v4 *G = from->row;
-    double trace = mu * (G[0][0] + G[1][1] + G[2][2]);
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 3; c++)
-            K[3 * r + c] = lam * G[r][c] + mu * G[c][r] + (r == c ? trace : 0);
+    v4 low = PICK4(G[0], G[1], 0, 4, 2, 6), high = PICK4(G[0], G[1], 1, 5, 3, 7);
+    v4 transposed[3] = {PICK4(low, G[2], 0, 1, 4, 4), PICK4(high, G[2], 0, 1, 5, 5), PICK4(low, G[2], 2, 3, 6, 6)};
+    double trace = mu * ((G[0][0] + G[1][1]) + G[2][2]);
+    const v4 diagonal[3] = {{trace, 0, 0, 0}, {0, trace, 0, 0}, {0, 0, trace, 0}};
+    for (int r = 0; r < 3; r++) {
+        v4 row = lam * G[r] + mu * transposed[r] + diagonal[r];
+        memcpy(K + 3 * r, &row, sizeof row);
+    }
 }
 
 typedef struct {
@@ -142,62 +202,53 @@ static void restrain_row(const matrix *m, int64_t k)
     }
 }
 
-INLINE int alike(fb_lame lame, const int32_t *at, int64_t n) /* whether these cells have the same parameters */
+INLINE int alike(fb_lame lame, const int32_t *at, const int32_t *end) /* whether these cells have the same parameters */
 {
-    int64_t first = n ? *at / 4 : 0;
-    for (int64_t c = 0; c < n && lame.step; c++)
-        if (LAM(lame, at[c] / 4) != LAM(lame, first) || MU(lame, at[c] / 4) != MU(lame, first))
+    for (const int32_t *first = at; lame.step && at < end; at++)
+        if (LAM(lame, *at / 4) != LAM(lame, *first / 4) || MU(lame, *at / 4) != MU(lame, *first / 4))
             return 0;
     return 1;
 }
 
-/* The row of node i among cells of different parameters: K = sum lam G + sum mu (G^T + tr(G) I), one sum after the
+/* The n blocks of a row among cells of different parameters: K = sum lam G + sum mu (G^T + tr(G) I), one sum after the
  * other. */
-INLINE void mixed_row(const v4 *x, const int32_t *ascending, fb_lame lame, const int32_t *at, int64_t n_cells,
-                      int32_t i, int32_t n, const int32_t *place, slot *buffer, double *to)
+static void mixed_row(const workshop *w, int32_t i, int all, fb_lame lame, int32_t n, double *to)
 {
-    double K[9];
+    double K[10];
     for (int term = 0; term < 2; term++) {
-        memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
-        for (int64_t c = 0; c < n_cells; c++)
-            tet4_visit(x, ascending + (at[c] & ~3), at[c] & 3, term ? MU(lame, at[c] / 4) : LAM(lame, at[c] / 4),
-                       place, buffer);
-        slot own = lacking(buffer, n + 1);
-        buffer[place[i]] = own;
+        sum_row(w, i, n, all, term ? lame.mu : lame.lam, lame.step);
         for (int32_t e = 0; e < n; e++) {
-            stiffness_of(buffer + e + 1, !term, term, K);
+            stiffness_of(w->slots + e + 1, !term, term, K);
+            w->slots[e + 1] = (slot){{{0}}};
             for (int k = 0; k < 9; k++)
                 to[9 * e + k] = term ? to[9 * e + k] + K[k] : K[k];
         }
     }
 }
 
-/* ascending, start, at: of fb_incidence. place (n_nodes,) of zeros; buffer has one slot more than the longest row,
- * slot 0 takes what is dropped. */
-CLONES static void assemble_tet4(const v4 *x, const int32_t *ascending, fb_lame lame, const int64_t *start,
-                                 const int32_t *at, const matrix *m, int32_t *place, slot *buffer)
+CLONES static void assemble_tet4(const workshop *w, fb_lame lame, const matrix *m)
 {
+    const double one = 1;
     for (int64_t k = 0; k < m->n_active; k++) {
-        int32_t i = m->rows[k];
+        int32_t i = m->rows[k], n = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
         const int32_t *columns = m->columns + m->indptr[k];
-        int32_t n = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
-        const int32_t *cells = at + start[i];
-        int64_t n_cells = start[i + 1] - start[i], first = n_cells ? *cells / 4 : 0;
+        const int32_t *first = w->at + w->start[i], *end = w->at + w->start[i + 1];
         double *to = m->values + 9 * m->indptr[k];
+        int all = !m->upper || i >= m->n_interior;
         for (int32_t e = 0; e < n; e++)
-            place[columns[e]] = e + 1;
-        if (alike(lame, cells, n_cells)) {
-            memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
-            for (int64_t c = 0; c < n_cells; c++)
-                tet4_visit(x, ascending + (cells[c] & ~3), cells[c] & 3, 1, place, buffer);
-            slot own = lacking(buffer, n + 1);
-            buffer[place[i]] = own;
-            for (int32_t e = 0; e < n; e++)
-                stiffness_of(buffer + e + 1, LAM(lame, first), MU(lame, first), to + 9 * e);
+            w->place[columns[e]] = (e + 1) * (int32_t)sizeof *w->slots;
+        if (alike(lame, first, end)) {
+            double lam = first < end ? LAM(lame, *first / 4) : 0, mu = first < end ? MU(lame, *first / 4) : 0;
+            sum_row(w, i, n, all, &one, 0);
+            slot *slots = w->slots + 1;
+            for (int32_t e = 0; e < n; e++) {
+                stiffness_of(slots + e, lam, mu, to + 9 * e);
+                slots[e] = (slot){{{0}}};
+            }
         } else
-            mixed_row(x, ascending, lame, cells, n_cells, i, n, place, buffer, to);
+            mixed_row(w, i, all, lame, n, to);
         for (int32_t e = 0; e < n; e++)
-            place[columns[e]] = 0;
+            w->place[columns[e]] = 0;
         restrain_row(m, k);
     }
 }
@@ -218,7 +269,7 @@ INLINE int64_t key(const matrix *m, int32_t i) /* rows of interface nodes come f
     return i >= m->n_interior ? i - m->n_active : i;
 }
 
-INLINE void hex8_block(v4 g[8][8], const double weight[8], int a, int b, double lam, double mu, double K[9])
+INLINE void hex8_block(v4 g[8][8], const double weight[8], int a, int b, double lam, double mu, double K[10])
 {
     slot sum = {{{0}}};
     for (int p = 0; p < 8; p++) {
@@ -255,7 +306,7 @@ CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *ce
     for (int64_t cell = 0; cell < n_cells; cell++) {
         const int32_t *nodes = cells + 8 * cell;
         v4 g[8][8];
-        double weight[8], K[9];
+        double weight[8], K[10];
         hex8_all_gradients(x, nodes, shape, g, weight);
         for (int a = 0; a < 8; a++)
             for (int b = a; b < 8; b++)
@@ -279,14 +330,15 @@ static int32_t longest_row(const matrix *m)
 static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *ascending, fb_lame lame, const int64_t *start,
                    const int32_t *at, const matrix *m)
 {
-    int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
-    size_t buffer_bytes = ((size_t)longest_row(m) + 1) * sizeof(slot);
-    slot *buffer = fb_allocate(buffer_bytes);
-    int status = place && buffer ? 0 : -1;
-    if (!status)
-        assemble_tet4(x, ascending, lame, start, at, m, place, buffer);
-    free(place);
-    fb_release(buffer, buffer_bytes);
+    size_t n_bytes = ((size_t)longest_row(m) + 1) * sizeof(slot);
+    workshop w = {x, ascending, start, at, calloc((size_t)n_nodes + 1, sizeof *w.place), fb_allocate(n_bytes)};
+    int status = w.place && w.slots ? 0 : -1;
+    if (!status) {
+        memset(w.slots, 0, n_bytes);
+        assemble_tet4(&w, lame, m);
+    }
+    free(w.place);
+    fb_release(w.slots, n_bytes);
     return status;
 }
 

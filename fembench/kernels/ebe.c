@@ -92,8 +92,7 @@ INLINE void one_tet(const v4 *x, const int32_t *nodes, double lam, double mu, in
                     double *q)
 {
     v4 a = x[nodes[1]] - x[nodes[0]], b = x[nodes[2]] - x[nodes[0]], c = x[nodes[3]] - x[nodes[0]], g[4];
-    v4 bc = b * YZX(c) - YZX(b) * c, ca = c * YZX(a) - YZX(c) * a, ab = a * YZX(b) - YZX(a) * b;
-    g[1] = YZX(bc), g[2] = YZX(ca), g[3] = YZX(ab);
+    g[1] = cross3(b, c), g[2] = cross3(c, a), g[3] = cross3(a, b);
     g[0] = -(g[1] + g[2] + g[3]);
     v4 det = a * g[1], H[3] = {{0}}, S[3];
     double weight = 1 / (6 * ((det[0] + det[1]) + det[2]));

@@ -65,6 +65,12 @@ INLINE double hex8_gradients(const double x[8][3], int p, double g[8][3])
 
 #define YZX(v) PICK4(v, v, 1, 2, 0, 3)
 
+INLINE v4 cross3(v4 a, v4 b) /* of the first three */
+{
+    v4 turned = a * YZX(b) - YZX(a) * b;
+    return YZX(turned);
+}
+
 /* shape (8 points, 8 nodes, 3): dN_a / dxi_e */
 static inline void shape_gradients(double shape[8][8][3])
 {
@@ -88,8 +94,7 @@ INLINE void hex8_all_gradients(const v4 *x, const int32_t *nodes, const double s
             v += shape[p][a][1] * x[nodes[a]];
             w += shape[p][a][2] * x[nodes[a]];
         }
-        v4 vw = v * YZX(w) - YZX(v) * w, wu = w * YZX(u) - YZX(w) * u, uv = u * YZX(v) - YZX(u) * v;
-        vw = YZX(vw), wu = YZX(wu), uv = YZX(uv);
+        v4 vw = cross3(v, w), wu = cross3(w, u), uv = cross3(u, v);
         v4 det = u * vw;
         weight[p] = (det[0] + det[1]) + det[2];
         double scale = 1 / weight[p];

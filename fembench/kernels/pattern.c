@@ -69,8 +69,8 @@ INLINE void incidence(int npc, int64_t n_cells, const int32_t *cells, int32_t n_
         for (int a = 0; a < npc; a++)
             start[nodes[a] + 2]++;
     }
-    for (int32_t i = 0; i < n_nodes; i++)
-        start[i + 2] += start[i + 1];
+    for (int64_t i = 2, sum = 0; i < (int64_t)n_nodes + 2; i++)
+        start[i] = sum += start[i];
     for (int64_t c = 0; c < n_cells; c++)
         for (int a = 0; a < npc; a++) {
             int64_t k = npc * c + a;

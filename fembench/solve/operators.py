@@ -150,7 +150,7 @@ def assembled(
     sub: Subdomain, lam: Modulus, mu: Modulus, *, upper: bool
 ) -> tuple[NDArray, NDArray, NDArray, F64]:
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
-    where = kernels.incidence(sub.cells, len(sub.x))
+    where = kernels.Incidence(sub.cells, len(sub.x))
     indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, where)
     values = kernels.assemble(
         sub.x, sub.cells, lam, mu, sub.n_interior, upper, sub.fixed, indptr, rows, columns, where

@@ -38,6 +38,23 @@ def test_assembled_values_are_those_of_the_reference_twin(s, upper, modulus):
     np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
 
 
+@both_halves
+@pytest.mark.parametrize("centre", [0, 40], ids=["first", "last"])
+def test_a_node_of_more_cells_than_are_sorted_at_once_gets_the_sum_of_all(upper, centre):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(1, 2, (41, 3))
+    x[centre] = 0
+    others = np.delete(np.arange(41), centre)
+    cells = np.array([[centre, *rng.choice(others, 3, False)] for _ in range(9000)], np.int32)
+    inverted = np.linalg.det(x[cells[:, 1:]]) < 0
+    cells[inverted] = cells[inverted][:, [0, 2, 1, 3]]
+    cells = cells[np.abs(np.linalg.det(x[cells[:, 1:]])) > 1e-2]
+    assert len(cells) > 4096
+    arguments = (x, cells, LAM, MU, 41, upper, np.zeros(123, bool), *kernels.pattern(cells, 41, 41, upper))
+    ours, twin = kernels.assemble(*arguments), reference.assemble(*arguments)
+    np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-12 * np.abs(twin).max())
+
+
 @every_sample
 @both_halves
 def test_several_materials_that_are_alike_give_the_bits_of_one(s, upper):
@@ -123,10 +140,13 @@ def test_a_node_of_very_many_cells_does_not_make_sorting_them_slow():
 @every_sample
 def test_each_node_is_found_wherever_it_stands(s):
     n_nodes = len(s.x)
-    start, at, ascending = kernels.incidence(s.cells, n_nodes)
+    found = kernels.Incidence(s.cells, n_nodes)
+    start, at, ascending = found.start, found.at, found.ascending
     for ours, twin in zip((start, at, ascending), reference.incidence(s.cells, n_nodes)):
         assert ours.dtype == twin.dtype
         np.testing.assert_array_equal(ours, twin)
+        with pytest.raises(ValueError, match="read-only"):
+            ours[0] = 1
     assert sorted(at) == list(range(s.cells.size))
     assert (ascending.reshape(-1)[at] == np.repeat(np.arange(n_nodes), np.diff(start[:-1]))).all()
 
@@ -134,7 +154,7 @@ def test_each_node_is_found_wherever_it_stands(s):
 @every_sample
 @both_halves
 def test_what_was_found_before_need_not_be_looked_for_again(s, upper):
-    where = kernels.incidence(s.cells, len(s.x))
+    where = kernels.Incidence(s.cells, len(s.x))
     pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
     for given, looked_for in zip(kernels.pattern(s.cells, s.n_interior, s.n_active, upper, where), pattern):
         np.testing.assert_array_equal(given, looked_for)

@@ -66,7 +66,7 @@ def orders_and_patterns(s):
     position = kernels.reorder(s.cells, s.n_interior, s.n_active)
     yield sorted(position[: s.n_interior]), range(s.n_interior)
     yield sorted(position), range(s.n_active)
-    where = kernels.incidence(s.cells, len(s.x))
+    where = kernels.Incidence(s.cells, len(s.x))
     for upper in (False, True):
         ours = kernels.pattern(s.cells, s.n_interior, s.n_active, upper, where)
         yield from zip(ours, reference.pattern(s.cells, s.n_interior, s.n_active, upper))

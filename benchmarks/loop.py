@@ -5,7 +5,8 @@
 Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
 bit-identical, which is checked); the difference in time is the cost of the loop, with and without the
 tracer's stamps. The other recurrences are measured, too. Configurations take turns in one process per rank;
-times are medians over the turns, differences are medians of the differences within a turn.
+times are medians over the turns, differences are medians of the differences within a turn. So that a slow
+core is not taken for a slow loop, differences are also given in steps of a plain loop in the same turn.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from fembench.launch.line import environment, job_line
 from fembench.stats.summary import median, median_interval
 
 HERE = Path(__file__).resolve()
+STEPS = 3000  # of a plain loop in Python, each of which multiplies, calls a built-in function, and adds
 COMPILER = os.environ.get("CC", "cc")  # for the loop in C; without a compiler, only the rest is measured
 
 
@@ -71,6 +73,8 @@ def report(result: dict) -> str:
     rows = [[name, t["median"], t["low"], t["high"], t["minimum"]] for name, t in times.items()]
     rows += [[f"{name}, minus C", t["median"], t["low"], t["high"]] for name, t in more.items()]
     rows += [["Python, standard: cg minus its phases", result["left_over"]]]
+    step = result["step"]
+    rows += [["step of a plain loop in Python", step["median"], step["low"], step["high"], step["minimum"]]]
     return f"{head}\n{table(['µs per iteration', 'median', '95 % from', 'to', 'minimum'], rows, digits=3)}"
 
 
@@ -84,7 +88,7 @@ def work(options: argparse.Namespace) -> None:
     if "C" in calls and calls["C"]().tobytes() != calls["Python, standard"]().x.tobytes():
         print("loop.py: the solutions of the loops in C and in Python differ", file=sys.stderr)
         comm.Abort(1)
-    samples, left_over = take_turns(comm, calls, setup.tracer, options)
+    samples, left_over, steps = take_turns(comm, calls, setup.tracer, options)
     if comm.rank:
         return
     more = {n: np.subtract(s, samples["C"]) for n, s in samples.items() if "C" in samples and n != "C"}
@@ -97,18 +101,26 @@ def work(options: argparse.Namespace) -> None:
         "mpi": library(),
         "times": {name: summary(s) for name, s in samples.items()},
         "more_than_c": {name: summary(s) for name, s in more.items()},
+        "more_in_steps": {name: summary(s / steps) for name, s in more.items()},
+        "step": summary(steps),
         "left_over": median(left_over),
     }
     Path(options.worker, "result.json").write_text(json.dumps(result))
 
 
-def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], list[float]]:
-    """Microseconds per iteration of every configuration, and the rest of cg of the traced standard loop."""
+def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], list[float], np.ndarray]:
+    """Microseconds per iteration: of every configuration, and of the rest of cg of the traced standard loop.
+
+    Last, those of a step of a plain loop, in each turn.
+    """
     from fembench.records.phases import CG, CG_PARTS
 
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    left_over = []
+    left_over, steps = [], []
     for _ in range(options.turns):
+        begin = time.perf_counter()
+        plain_loop()
+        steps.append((time.perf_counter() - begin) / STEPS * 1e6)
         for name, call in calls.items():
             comm.Barrier()
             tracer.reset()
@@ -118,7 +130,14 @@ def take_turns(comm, calls, tracer, options) -> tuple[dict[str, list[float]], li
             if name == "Python, standard":
                 spent = tracer.seconds() / options.iterations * 1e6
                 left_over.append(spent[CG] - spent[list(CG_PARTS)].sum())
-    return samples, left_over
+    return samples, left_over, np.array(steps)
+
+
+def plain_loop() -> float:
+    total = 0.0
+    for k in range(STEPS):
+        total += abs(k * 0.5)
+    return total
 
 
 def summary(samples) -> dict:

@@ -74,7 +74,12 @@ def quiet(record: Record) -> Iterator[Rule]:
         note="" if steal <= STOLEN else "use hosts that share no processors",
     )
     yield from quota_rules(record.environment)
-    asked = [h for h in record.environment.hosts if h.others_percent >= 0 or h.others_resolution >= 100]
+    yield from _of_others(record.environment)
+
+
+def _of_others(environment: Environment) -> Iterator[Rule]:
+    """D6, on the host that lost most; nothing if it was not measured."""
+    asked = [h for h in environment.hosts if h.others_percent >= 0 or h.others_resolution >= 100]
     if asked:
         yield _rule(max(asked, key=lambda h: (_least(h) > OTHERS, _most(h))))
 
@@ -107,6 +112,9 @@ def disturbance(environments: Sequence[Environment], what: str = "speeds and sha
         return ""
     runs = f" of {len(environments)} runs{of and f' of {of}'}" if len(environments) > 1 or of else ""
     found = ", ".join(f"{cause} in {n}{runs}" if runs else cause for cause, n in causes.values())
+    unknown = sum(rule.ok is None for e in environments for rule in _of_others(e))
+    if unknown and "others used" in causes:
+        found += f"; of {plural(unknown, 'run')} it is not known what others used"
     remedies = ", and ".join(remedy for who, remedy in REMEDY.items() if who in causes)
     return f"DISTURBED: {found}: {what} may be far off; {remedies}, then repeat"
 

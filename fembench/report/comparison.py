@@ -22,7 +22,7 @@ from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.quiet import foreign_work
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.report.measures import LOOP, PARTS, SOLVE, parts_of_solve
+from fembench.report.measures import PARTS, REMAINDER, SOLVE, parts_of_solve
 from fembench.report.results import Result, crowded, results
 from fembench.stats.compare import Comparison
 from fembench.stats.outliers import joint_level
@@ -32,7 +32,7 @@ from fembench.stats.summary import median
 SHOWN = ("slower", "faster")  # verdicts that are a difference
 NONE = "no verdict: DISTURBED"
 NEAR = 2  # fields in which a case may differ from another to be named beside it
-PARTS_OF_SOLVE = (*PARTS, LOOP)
+PARTS_OF_SOLVE = (*PARTS, REMAINDER)
 MEAN = "geometric mean"
 SMALL = 0.01  # of the time: a smaller part is not judged
 
@@ -61,6 +61,11 @@ class CaseRuns:
         """'m · sym, 2 ranks'."""
         return f"{self.result.mesh} · {self.result.method}, {self.result.in_words}"
 
+    @property
+    def synthetic(self) -> str:
+        """How its ranks were slowed on purpose; "" if they were not."""
+        return self.records[-1].environment.synthetic if self.records else ""
+
 
 class Part(NamedTuple):
     """A part of SOLVE on both sides."""
@@ -78,6 +83,16 @@ class CasePair(NamedTuple):
     ratio: Ratio  # b over a
     whole: Part  # SOLVE
     parts: tuple[Part, ...]
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the other side alone is SYNTHETIC, which the name of the case in the first does not say."""
+        return bool(self.b.synthetic and not self.a.synthetic)
+
+    @property
+    def name(self) -> str:
+        """'m · sym, 2 ranks', 'm · sym, 2 ranks, SYNTHETIC'."""
+        return f"{self.a.name}, SYNTHETIC" if self.synthetic else self.a.name
 
     @property
     def runs(self) -> tuple[int, int]:
@@ -150,7 +165,7 @@ class Compared:
     @property
     def judged(self) -> list[tuple[str, Ratio, str]]:
         """(name, ratio, verdict) of each case, and of the geometric mean of several."""
-        found = [(pair.a.name, pair.ratio, pair.verdict) for pair in self.pairs]
+        found = [(pair.name, pair.ratio, pair.verdict) for pair in self.pairs]
         return found + [(MEAN, self.ratio, self.verdict)] * (len(found) > 1)
 
 
@@ -291,6 +306,7 @@ def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRun
         kept = quiet if enough else kept
     notes += ["PROVISIONAL"] if any(r.verdict.status == "PROVISIONAL" for r in kept) else []
     notes += ["OVERSUBSCRIBED"] if crowded(result) else []
+    notes += [f"SYNTHETIC: {synthetic}"] if kept and (synthetic := kept[-1].environment.synthetic) else []
     seconds = {name: np.array([parts[id(r)][name] for r in kept]) for name in (SOLVE, *PARTS_OF_SOLVE)}
     return CaseRuns(result, asked, tuple(kept), seconds, tuple(notes), len(quiet) < len(kept))
 

@@ -51,6 +51,7 @@ def _of_one(one: Compared) -> Iterator[str]:
         if file := one.base.campaign:
             yield f"To compare, run the same campaign: `fembench sweep {file} --results FOLDER`."
         return
+    yield _synthetic(one)
     yield _overall(one)
     yield _by_phase(one)
     yield from _by_case(one)
@@ -63,10 +64,20 @@ def _of_one(one: Compared) -> Iterator[str]:
         yield f"{plural(len(one.left), 'case')} without a ratio: see Not compared."
 
 
+def _synthetic(one: Compared) -> str:
+    """'SYNTHETIC: ranks of new were slowed on purpose in 1 of 3 cases.'"""
+    sides = (one.base, [p.a for p in one.pairs]), (one.other, [p.b for p in one.pairs])
+    slowed = [(side.name, sum(bool(case.synthetic) for case in cases)) for side, cases in sides]
+    of = plural(len(one.pairs), "case")
+    told = [f"ranks of {name} were slowed on purpose in {n} of {of}" for name, n in slowed if n]
+    return f"SYNTHETIC: {'; '.join(told)}." if told else ""
+
+
 def _overall(one: Compared) -> str:
     """'new is slower than old: 5.1 % more time (3.1 to 7.2 % more), m · sym, one rank. Of …'."""
     names = f"{one.other.name} and {one.base.name}"
-    of = f"geometric mean of {len(one.counted)} cases" if len(one.pairs) > 1 else one.pairs[0].a.name
+    mean = f"geometric mean of {plural(len(one.counted), 'case')}"
+    of = mean if len(one.pairs) > 1 else one.pairs[0].name
     took = f"{more(one.ratio.value)} time"
     than = "as" if one.ratio.value >= TIMES else "than"
     whose = f"{one.other.name} takes {took} {than} {one.base.name}"
@@ -107,7 +118,7 @@ def _by_case(one: Compared) -> Iterator[str]:
         pairs = [p for p in one.pairs if p.verdict == kind]
         pairs.sort(key=lambda p: -abs(log(p.ratio.value)))
         if pairs:
-            named = [f"{p.a.name} ({more(p.ratio.value)} time, mostly in {p.carrier[0]})" for p in pairs]
+            named = [f"{p.name} ({more(p.ratio.value)} time, mostly in {p.carrier[0]})" for p in pairs]
             yield f"{kind.capitalize()} in {len(pairs)} of {len(one.pairs)} cases: {few(named, MOST)}."
 
 
@@ -167,7 +178,7 @@ def comparison_table(found: Sequence[Compared]) -> Rows:
         other = one.other.name if len(found) > 1 else None
         for p in one.pairs:
             yield (
-                *(other, *case_of(p.a.result), p.whole.a, p.whole.b),
+                *(other, *_case_of(p), p.whole.a, p.whole.b),
                 *_judged(p.ratio, p.runs, p.verdict, p.carrier),
                 _remarks(p, one),
             )
@@ -180,6 +191,12 @@ def _judged(
     ratio: Ratio, runs: tuple[int | None, int | None], said: str, carrier: tuple[str, float]
 ) -> tuple[object, ...]:
     return ratio.value, ends_of(ratio.interval), runs, said, carrier if said in SHOWN else None
+
+
+def _case_of(pair: CasePair) -> tuple[object, ...]:
+    """Values of the columns CASE, SYNTHETIC if either side is."""
+    mesh, method, ranks = case_of(pair.a.result)
+    return mesh, f"{method} · SYNTHETIC" if pair.synthetic else method, ranks
 
 
 def _remarks(pair: CasePair, one: Compared) -> str:
@@ -199,9 +216,9 @@ def _remarks(pair: CasePair, one: Compared) -> str:
     "The parts of assembly and cg, on the rank that computes longest; each is a median of its own, so their "
     "sum may differ from the whole time. First the geometric mean over cases of each part that takes 1 % of "
     "the time or more, then the cases; the last column is the part of their difference that the phase makes. "
-    "'product' is matrix times vector (cg.spmv_…); cg.dot, cg.axpy and cg.precond are the 'vectors' of a "
-    "report; 'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest "
-    "of cg.",
+    "'product' is cg.spmv_interior and cg.spmv_interface, 'vectors' cg.dot and cg.axpy, "
+    "'preconditioner' cg.precond; 'messages' is packing, sending and unpacking, 'waiting' for other ranks, "
+    "'loop' the rest of cg.",
     "?other: compared",
     CASE,
     "phase; base_s: first; other_s: other; ratio | .3f; low high: 95 % interval | >{0:.3f}–{1:.3f}",
@@ -220,7 +237,7 @@ def phase_table(found: Sequence[Compared]) -> Rows:
             for name, a, b in p.parts:
                 ratio_of = b / a if a else None
                 share = (b - a) / whole if whole and p.verdict in SHOWN else None
-                yield other, *case_of(p.a.result), name, a, b, ratio_of, ends_of(None), None, share
+                yield other, *_case_of(p), name, a, b, ratio_of, ends_of(None), None, share
 
 
 @declared(

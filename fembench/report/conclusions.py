@@ -14,6 +14,7 @@ from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.case import FIELDS, Case
+from fembench.records.compare import ranks_in_words
 from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.times import Times
@@ -49,23 +50,36 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
 
     failed: runs without a record; beside: other results, to compare these with
     """
-    disturbed = disturbance(environments(found), "times")
-    failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
-    said = [disturbed and f"{disturbed}.", failures, _verdict(found, bool(disturbed))]
     real = of_real_hosts(found)
+    disturbed = disturbance(environments(real), "times")
+    failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
+    said = [disturbed and f"{disturbed}.", failures, _verdict(real, bool(disturbed))]
     used = usable(real)
     quiet = [r for r in used if not r.disturbed]
     fit = [r for r in quiet if not crowded(r)]
+    others = [r for r in usable(beside) if sound(r)]
+    by_ranks = _by_ranks(fit, others) if fit else {}
+    all_quiet = len(quiet) == len(used)
     if fit:
-        others = [r for r in usable(beside) if sound(r)]
-        told = _of_ranks(_by_ranks(fit, others), [*fit, *others], label=len(found) > 1)
-        all_quiet = len(quiet) == len(used)
-        # not: run what was run, but disturbed
-        said += told if all_quiet else [*told[:-1], LEFT_OUT.format("DISTURBED")]
+        told = _of_ranks(by_ranks, [*fit, *others], label=len(real) > 1)
+        said += told if all_quiet else told[:-1]  # not: run what was run, but disturbed
+    said += [_no_choice(used) if len(by_ranks) < 2 else ""]
+    said += [LEFT_OUT.format("DISTURBED")] if fit and not all_quiet else []
     said += [LEFT_OUT.format("SYNTHETIC")] if len(real) < len(found) else []
     said += [_shared_cores(quiet)]
     slow = _slow_hosts(fit, found[0].speeds) if found else ""
     return list(filter(None, [*said, slow]))
+
+
+def _no_choice(used: Sequence[Result]) -> str:
+    """Why nothing follows on the number of ranks, if several were run, but DISTURBED ones; or ""."""
+    alone = [r for r in used if not crowded(r)]
+    by_ranks = _by_ranks(alone, []) if alone else {}
+    loud = [n for n, r in by_ranks.items() if r.disturbed]
+    if len(by_ranks) < 2 or not loud:
+        return ""
+    which = ranks_in_words(loud[0]) if len(loud) == 1 else f"{few(list(map(str, loud)), MOST)} ranks"
+    return f"Nothing follows on the number of ranks to use: runs on {which} were DISTURBED."
 
 
 def _shared_cores(found: Sequence[Result]) -> str:

@@ -17,7 +17,7 @@ from fembench.records.compare import host_names
 from fembench.records.verdict import STATES, named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
-from fembench.report.results import Result, crowded, of_real_hosts, unfit
+from fembench.report.results import Result, crowded, flaws, of_real_hosts, unfit
 from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
@@ -129,12 +129,6 @@ def _alone(result: Result) -> bool:
     return all(met and all(met) for met in rules)
 
 
-def _flaws(*used: Result) -> list[str]:
-    """Labels of a number from these results: what a reader must know of it."""
-    provisional = any(r.pool.status == "PROVISIONAL" for r in used)
-    return [*(["PROVISIONAL"] if provisional else []), *unfit(*used)]
-
-
 def _merit(full: Result, used: Sequence[Result]) -> HeadlineRow:
     """That of the run at full scale; if it is DISTURBED, of the largest without other work as well."""
     took, work = full.times[rated(full)], _work(full) / 1e6
@@ -151,7 +145,7 @@ def _merit(full: Result, used: Sequence[Result]) -> HeadlineRow:
 
 def _where(one: Result) -> str:
     """'m3 · csr, ranks 4, VALID'."""
-    return ", ".join([f"{one.mesh} · {one.method}", f"ranks {one.setting}", *(_flaws(one) or ["VALID"])])
+    return ", ".join([f"{one.mesh} · {one.method}", f"ranks {one.setting}", *(flaws(one) or ["VALID"])])
 
 
 def _energy(full: Result) -> list[HeadlineRow]:
@@ -165,7 +159,7 @@ def _energy(full: Result) -> list[HeadlineRow]:
         each = f"{units.digits(one.joules / full.record.mesh.n_equations * 1e6)} J/MDOF; "
     delay = f"{each}energy-delay product {units.digits(one.joules * one.seconds)} J s"
     remark = f"{delay}; {one.counted}, {units.percent(one.error)} uncertain"
-    remark = "; ".join([remark, *_flaws(full)])
+    remark = "; ".join([remark, *flaws(full)])
     return [HeadlineRow(what, one.joules, one.low, one.high, "J", remark)]
 
 
@@ -175,7 +169,7 @@ def _limits(full: Result) -> list[HeadlineRow]:
         ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
     )
     spent = [
-        _percent(what, "; ".join([remark, *_flaws(full)]), (part_of_cg(full.runs, *phases), np.nan, np.nan))
+        _percent(what, "; ".join([remark, *flaws(full)]), (part_of_cg(full.runs, *phases), np.nan, np.nan))
         for what, phases, remark in parts
     ]
     return [_bandwidth(full), *spent]
@@ -191,7 +185,7 @@ def _bandwidth(full: Result) -> HeadlineRow:
         return _percent(what, why)
     measured = f"{point.phase}, of {units.digits(point.roof / 1e9)} GB/s measured in the same run"
     held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
-    return _percent(what, "; ".join([held + measured, *_flaws(full)]), (point.of_roof, np.nan, np.nan))
+    return _percent(what, "; ".join([held + measured, *flaws(full)]), (point.of_roof, np.nan, np.nan))
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
@@ -206,12 +200,12 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     assert s.base is not None
     ends = f"{rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     slower = [note for note in s.notes if note.startswith(SLOWER)]
-    flaws = _flaws(s.base, s.result)
+    labels = flaws(s.base, s.result)
     if not np.isfinite(s.efficiency):
         why = f"not available: {s.notes[0]}"
         start = f" (the {s.base.ranks} ranks count as {s.base.ranks})" if s.base.ranks > 1 else ""
-        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower, *flaws]))
-    remark = "; ".join(filter(None, (ends, s.equal, *slower, *flaws)))
+        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower, *labels]))
+    remark = "; ".join(filter(None, (ends, s.equal, *slower, *labels)))
     return _percent(what, remark, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
 
@@ -223,7 +217,7 @@ def scale(result: Result) -> tuple[int, int]:
 def _of_unequal(full: Result, unequal: Sequence[Unequal]) -> list[HeadlineRow]:
     """E_het of the run at full scale, if its ranks are unequal."""
     what = f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
-    remark = "; ".join([what, *_flaws(full)])
+    remark = "; ".join([what, *flaws(full)])
     return [
         _percent("efficiency of unequal ranks", remark, ends=(u.e_het, *u.e_het_ends))
         for u in unequal
@@ -243,7 +237,7 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     size = f"{units.count(per_rank(p.result))} equations per rank"
     timed = SOLVE if whole else "iteration of cg"
     ends = f"{timed}, {p.result.method}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
-    remark = "; ".join([ends, *_flaws(p.base, p.result)])
+    remark = "; ".join([ends, *flaws(p.base, p.result)])
     return _percent(what, remark, p.efficiency[SOLVE if whole else ITERATION])
 
 
@@ -278,7 +272,7 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             a, b = equal.times[SOLVE], best.times[SOLVE]
             low, high = ratio_range(a, b)
             what = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
-            remark = "; ".join([what, *_flaws(equal, best)])
+            remark = "; ".join([what, *flaws(equal, best)])
             return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
     if not unequal:
         return []

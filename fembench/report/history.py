@@ -173,7 +173,7 @@ def _point(day: datetime.date, commit: str, runs: Sequence[Glance]) -> DayPoint:
 
 
 def _also(before: DayPoint, after: DayPoint) -> tuple[str, ...]:
-    work = (OTHER_WORK,) * (before.disturbed != after.disturbed)
+    work = (OTHER_WORK,) * (before.disturbed or after.disturbed)
     sides = ([run.environment for run in point.runs] for point in (before, after))
     return work + tuple(name for name, *_ in environment_differences(*sides) if name != "commit")
 

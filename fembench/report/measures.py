@@ -30,10 +30,12 @@ VECTORS = "vectors"  # other computing in CG
 SET = "set"
 RUN = "run"
 REST = "unattributed"
-PARTS = {  # of SOLVE: they add up, with LOOP
+REMAINDER = "loop"  # of CG, where it stands beside such sums
+PARTS = {  # of SOLVE, as plots show them: they add up, with REMAINDER
     ASSEMBLY: (ph.ASSEMBLY,),
     PRODUCT: ph.PRODUCT_PARTS,
-    **{ph.NAMES[k]: (k,) for k in ph.VECTOR_PARTS},
+    VECTORS: (ph.DOT, ph.AXPY),
+    "preconditioner": (ph.PRECOND,),
     "messages": ph.OWN_MESSAGES,
     "waiting": ph.WAITING,
 }
@@ -126,7 +128,7 @@ def rank_times(runs: Sequence[Times], *phases: int) -> F64:
 
 
 def parts_of_solve(one: Times) -> dict[str, float]:
-    """name -> seconds of SOLVE, its PARTS and LOOP: medians over the timed sets of a run.
+    """name -> seconds of SOLVE, its PARTS and REMAINDER: medians over the timed sets of a run.
 
     SOLVE is that of the slowest rank. The parts are those of the rank that computes
     longest, so that a slow rank is not told as waiting of the others.
@@ -134,7 +136,7 @@ def parts_of_solve(one: Times) -> dict[str, float]:
     rank = int(np.median(one.seconds(*ph.COMPUTING), axis=0).argmax())
     parts = {name: one.seconds(*phases)[:, rank] for name, phases in PARTS.items()}
     whole = {SOLVE: one.seconds(ph.ASSEMBLY, ph.CG).max(axis=1)}
-    return {n: float(np.median(v)) for n, v in (whole | parts | {LOOP: one.loop[:, rank]}).items()}
+    return {n: float(np.median(v)) for n, v in (whole | parts | {REMAINDER: one.loop[:, rank]}).items()}
 
 
 def part_of_cg(runs: Sequence[Times], *phases: int) -> float:

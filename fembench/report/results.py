@@ -167,6 +167,12 @@ def unfit(*used: Result) -> list[str]:
     return [label for label, holds in labels.items() if holds]
 
 
+def flaws(*used: Result) -> list[str]:
+    """Labels of a number from these results: what a reader must know of it."""
+    provisional = any(r.pool.status == "PROVISIONAL" for r in used)
+    return [*(["PROVISIONAL"] if provisional else []), *unfit(*used)]
+
+
 def case_of(result: Result) -> tuple[object, ...]:
     """Values of the columns CASE.
 

@@ -15,7 +15,6 @@ from fembench.base.units import few, percent, plural
 from fembench.host.build import PACKAGE
 from fembench.records.store import (
     Glance,
-    distinct,
     glance,
     glance_of,
     load,
@@ -76,9 +75,9 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
     if fail_above is not None:
         said.insert(0, _kept(fail_above, tests))
     title = f"{', '.join(side.name for side in sides[1:])} against {sides[0].name}"
-    records = distinct(r for one in found for pair in one.pairs for case in pair[:2] for r in case.records)
+    records = {id(r): r for one in found for pair in one.pairs for case in pair[:2] for r in case.records}
     tables = comparison_tables(found)
-    return Findings(title, found, said, tables[0], tables, _ratios, records, tests)
+    return Findings(title, found, said, tables[0], tables, _ratios, list(records.values()), tests)
 
 
 def _kept(limit: float, tests: Sequence[Checked]) -> str:

@@ -23,6 +23,7 @@ from fembench.records import phases as ph
 from fembench.records.store import save
 from fembench.report.comparison import SideRuns, compared, mean_ratio
 from fembench.report.comparison_tables import comparison_tables, conclusions, more, range_in_words
+from fembench.report.plots import bars
 from fembench.report.table import text, to_json
 from fembench.stats.student import ratio_unpaired
 from fembench.stats.summary import Interval
@@ -102,6 +103,7 @@ def test_disturbed_cases_and_runs_do_not_count_beside_quiet_ones():
     found = held([*runs(), *loud], [*runs(seed=1), *runs(ranks=2, seed=1)])
     assert [pair.verdict for pair in found.pairs] == ["no difference shown", "no verdict: DISTURBED"]
     assert (len(found.counted), found.verdict) == (1, "no difference shown")
+    assert conclusions([found])[1].endswith("), geometric mean of 1 case.")
     mixed = held([*disturbed(runs(n=2, factor=2.0)), *runs(n=5)[2:]], runs(seed=1))
     assert (mixed.pairs[0].runs, mixed.verdict) == ((3, 5), "no difference shown")
 
@@ -117,6 +119,33 @@ def test_a_slow_phase_is_found_named_and_told_first():
     assert "By phase: product takes " in said[1]
     shown = {r["phase"]: r["verdict"] for r in rows(found, "compared_phases") if r["verdict"]}
     assert (shown["product"], shown["assembly"]) == ("slower", "no difference shown")
+
+
+def test_phases_have_the_words_of_a_report():
+    found = held(runs(), runs(seed=1, phase=ph.AXPY, factor=1.5))
+    assert "By phase: vectors takes " in conclusions([found])[1]
+    parts = {r["phase"] for r in rows(found, "compared_phases")}
+    assert parts == {"assembly", "product", "vectors", "loop"}
+    named = {label for label, *_ in (*bars.ASSEMBLY, *bars.SOLVE)}
+    assert parts <= named
+
+
+def test_a_case_that_is_emulated_on_one_side_is_synthetic_in_its_row_and_in_the_sentences():
+    slowed = replace(environment(1), synthetic="speeds 0.5")
+    real, other = runs(), runs(seed=1, factor=2.0, environment=slowed)
+    found = held(real, other)
+    said = conclusions([found])
+    assert said[0] == "SYNTHETIC: ranks of new were slowed on purpose in 1 of 1 case."
+    assert "), m2 · csr, one rank, SYNTHETIC. " in said[1]
+    assert found.judged[0][0] == "m2 · csr, one rank, SYNTHETIC"
+    (row,) = rows(found, "comparison")
+    assert (row["method"], row["remarks"]) == ("csr · SYNTHETIC", "new: SYNTHETIC: speeds 0.5")
+    of_case = [r for r in rows(found, "compared_phases") if r["base_s"]]
+    assert {r["method"] for r in of_case} == {"csr · SYNTHETIC"}
+    turned = held(other, real)
+    assert conclusions([turned])[0] == "SYNTHETIC: ranks of old were slowed on purpose in 1 of 1 case."
+    (row,) = rows(turned, "comparison")
+    assert (row["method"], row["remarks"]) == ("csr · SYNTHETIC", "old: SYNTHETIC: speeds 0.5")
 
 
 def test_a_slow_rank_is_told_as_computing_and_not_as_the_waiting_of_others():
@@ -442,6 +471,7 @@ def test_the_page_counts_only_runs_that_were_compared(folders, unrendered):
     assert len(found.records) == 10
     found.save("a.html")
     assert "<p>\n10 runs\n" in (folders / "a.html").read_text()
+    assert len(fembench.compare("old", "same", "slow").records) == 15  # with runs of one name
 
 
 def test_junit_reports_a_failure_with_its_reason(folders):

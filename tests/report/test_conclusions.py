@@ -132,12 +132,24 @@ def test_a_disturbance_comes_first_with_its_cause_and_a_command_and_nothing_is_c
     found = said(*loud)
     assert found[0].startswith(f"DISTURBED: {cause} of the CPU time on node8 in 2 of 2 runs")
     assert "`ps -eo pcpu,user,args --sort=-pcpu`" in found[0]
-    assert len(found) == 1
+    assert found[1:] == ["Nothing follows on the number of ranks to use: runs on 1, 2 ranks were DISTURBED."]
     one = said(loud[0], run_on(2, 1.0))
     assert not any("Every core" in text for text in one)
     assert one[0].startswith(f"DISTURBED: {cause}")
     assert one[1].startswith("2 ranks solve m3 at ")  # the run on one rank does not count
+    assert one[-2] == "Nothing follows on the number of ranks to use: runs on one rank were DISTURBED."
     assert one[-1] == "DISTURBED cases are left out of these sentences, but not of the tables."
+
+
+def test_beside_real_hosts_the_sentences_count_no_emulated_runs():
+    real = [
+        on_hosts_with(run_on(n, t, status="PROVISIONAL"), others_percent=75.0) for n, t in ((1, 2), (2, 1))
+    ]
+    slowed = [replace(r, environment=replace(r.environment, synthetic="emulated")) for r in real]
+    found = said(*real, *slowed)
+    assert found[0].startswith("DISTURBED: others used up to 75 % of the CPU time on node8 in 2 of 2 runs: ")
+    assert found[1].startswith("All 2 runs are PROVISIONAL ")
+    assert found[-1] == "SYNTHETIC cases are left out of these sentences, but not of the tables."
 
 
 def test_waiting_for_a_rank_that_computes_longer_names_it_and_the_command_that_balances():

@@ -1,6 +1,7 @@
 """The times of cases over dates, with planted changes."""
 
 import datetime
+import itertools
 import json
 import re
 import time
@@ -151,6 +152,14 @@ def test_a_change_from_quiet_to_disturbed_runs_says_so(nightly):
     assert fembench.history(nightly).conclusions()[0].endswith("; also CPU time of other work.")
 
 
+def test_a_change_between_disturbed_runs_says_so_as_well(nightly):
+    for path in (nightly / "runs").glob("m1-*"):
+        save(loud(load(path)), nightly / "runs")
+    found = fembench.history(nightly)
+    assert found.conclusions()[0].endswith("; also CPU time of other work.")
+    assert list(found.tables()["changes"]["also"]) == ["CPU time of other work"]
+
+
 def test_the_newest_point_is_shown_and_a_level_only_where_it_is_searched(nightly):
     found = fembench.history(nightly)
     (row, _), (series, _) = to_json(found.summary()), found.found
@@ -176,9 +185,17 @@ def test_a_plot_spans_the_dates_of_its_points_and_one_point_has_none(nightly):
     assert needed in found.conclusions()
     assert plot.title.startswith("m1")
     dates = re.findall(r">(20\d\d-\d\d-\d\d)<", plot.svg)
-    assert min(dates) >= "2026-02-25"
-    assert max(dates) <= "2026-03-06"
-    assert len(dates) == len(set(dates)) > 2
+    assert dates == ["2026-03-01", "2026-03-02"]
+
+
+def test_the_dates_of_a_plot_begin_with_its_first_point_and_lines_are_explained_as_they_are(nightly):
+    changed, steady = fembench.history(nightly).plots()
+    for plot in (changed, steady):
+        dates = [datetime.date.fromisoformat(text) for text in re.findall(r">(20\d\d-\d\d-\d\d)<", plot.svg)]
+        assert dates[0] == datetime.date(2026, 3, 1)
+        assert {b - a for a, b in itertools.pairwise(dates)} == {datetime.timedelta(days=3)}
+    assert "which are dashed" in changed.caption
+    assert steady.caption.endswith(" The line is their median: no change is shown.")
 
 
 def test_other_processors_are_another_series(nightly):

@@ -1,5 +1,6 @@
 """Plots: well-formed, complete where there is data, absent where there is none."""
 
+import itertools
 import re
 import xml.etree.ElementTree as xml
 
@@ -72,14 +73,42 @@ def test_phases_have_one_panel_a_mesh_and_one_figure_a_method():
     assert {"partition", "distribute"} <= set(words(before)) - set(words(first))
 
 
-def test_the_number_on_top_of_a_stack_is_the_sum_of_its_bands():
+def test_the_number_above_a_set_is_that_of_the_tables_and_that_of_a_set_up_the_sum_of_its_bands():
     record = make_record("m1", 2, noise=0.0)
-    found = bars.phases(results([record]))
+    plot, before = bars.phases(results([record]))
     one = mean_times([Times(record)])
-    for plot, bands in zip(found, ((*bars.ASSEMBLY, *bars.SOLVE), bars.SET_UP)):
-        whole = sum(one.get(name, 0.0) for _, names, _ in bands for name in names)
-        assert digits(1e3 * whole) in words(plot)
-        assert f"ranks 2\nsum: {digits(1e3 * whole)} ms\n" in plot.svg  # under the pointer
+    whole = digits(1e3 * sum(one.get(name, 0.0) for _, names, _ in bars.SET_UP for name in names))
+    assert whole in words(before)
+    assert f"ranks 2\nsum: {whole} ms\n" in before.svg  # under the pointer
+    assert "Bands are means over ranks. " in plot.caption
+
+
+def test_the_caption_of_a_set_says_how_far_its_bands_are_from_the_number_above_them():
+    """Each part is longer in another set: the whole is longer in four of five, but the median of no part."""
+    record = make_record("m1", noise=0.0)
+    sets, whole = list(record.sets), record.sets[1].seconds[0][ph.ASSEMBLY] + record.sets[1].seconds[0][ph.CG]
+    for k, phase in enumerate((ph.ASSEMBLY, ph.SPMV_INTERIOR, ph.DOT, ph.AXPY), 1):
+        longer = np.zeros(len(ph.NAMES))
+        longer[[phase] if phase == ph.ASSEMBLY else [phase, ph.CG]] = 0.4 * whole
+        sets[k] = replace(sets[k], seconds=nested(sets[k].seconds + longer))
+    record = replace(record, sets=tuple(sets))
+    (took,) = (r["median_s"] for r in rows_of([record], "phases") if r["phase"] == "assembly + cg")
+    assert took == pytest.approx(1.4 * whole)
+    plot = bars.phases(results([record]))[0]
+    assert digits(1e3 * took) in words(plot)
+    assert f"ranks 1\nwhole: {digits(1e3 * took)} ms\n" in plot.svg
+    assert " medians of their own, which add up to it only within 29 %. " in plot.caption
+
+
+def test_waiting_of_the_sentence_on_a_set_is_that_of_the_headline_for_neighbours_and_in_all_reduces():
+    record = make_record("m1", 4, noise=0.0, skew=0.0)
+    rows = np.array(record.sets[0].seconds)
+    rows[:, [ph.WAIT, ph.ALLREDUCE]] = 0.8 * rows[:, [ph.SPMV_INTERIOR]]
+    rows[:, ph.CG] = rows[:, list(ph.CG_PARTS)].sum(axis=1)
+    record = replace(record, sets=tuple(replace(s, seconds=nested(rows)) for s in record.sets))
+    part = 2 * rows[0, ph.WAIT] / (rows[0, ph.ASSEMBLY] + rows[0, ph.CG])
+    said = f"; {100 * part:.0f} % of the bar is waiting (wait and all-reduce)."
+    assert bars.phases(results([record]))[0].finding.endswith(said)
 
 
 def test_the_sentence_on_a_set_has_the_time_of_the_tables_which_is_that_of_the_slowest_rank():
@@ -163,6 +192,20 @@ def test_the_rank_that_computes_longest_does_so_for_as_long_as_its_bars_are_high
     assert found.endswith(f": {seconds(rows[0, [ph.WAIT, ph.ALLREDUCE]].sum())}.")
 
 
+def test_the_sentence_on_ranks_has_the_seconds_of_its_bars_also_where_parts_are_long_in_different_sets():
+    record = make_record("m3", 2, noise=0.0, skew=0.1)
+    sets = list(record.sets)
+    for k, phase in enumerate((ph.SPMV_INTERIOR, ph.DOT, ph.AXPY), 1):
+        rows = np.array(sets[k].seconds)
+        rows[1, [phase, ph.CG]] += rows[1, ph.CG]
+        sets[k] = replace(sets[k], seconds=nested(rows))
+    middle = np.median([one.seconds for one in sets[1:]], axis=0)
+    bar = middle[:, ph.CG_COMPUTING].sum(axis=1)
+    found = rank_by_rank_of(replace(record, sets=tuple(sets)))[0]
+    ratio = bar[1] / bar.mean()
+    assert found.startswith(f"Rank 1 computes longest: {seconds(bar[1])} per set, {ratio:.2f} times the mean")
+
+
 def test_no_rank_is_said_to_compute_longest_where_all_compute_about_equally_long():
     work = {skew: rank_by_rank_of(make_record("m3", 2, noise=0.0, skew=skew))[0] for skew in (0.03, 0.1)}
     assert re.match(
@@ -213,11 +256,41 @@ def test_a_sentence_leaves_disturbed_runs_out_while_there_are_others(not_laid_ou
     assert found["ranks"].finding.startswith("DISTURBED: Rank 3 computes longest")
     for name in ("speedup", "communication", "speedup_factors"):
         assert any("DISTURBED: ranks 4" in text for text in words(found[name])), name
-    for name in ("phases", "set_up"):
+    for name, what in (("phases", "whole"), ("set_up", "sum")):
         assert "4 · DISTURBED" in words(found[name]), name
-        assert "ranks 4 · DISTURBED\nsum: " in found[name].svg, name
+        assert f"ranks 4 · DISTURBED\n{what}: " in found[name].svg, name
     assert "4 ranks · DISTURBED" in words(found["roofline"])
     assert found["time_line-4"].title.endswith(" · DISTURBED")
+
+
+def test_sentences_on_provisional_runs_say_so(not_laid_out):
+    found = gallery(results(campaign((1, 2), ("m2", "m3"), noise=0.0, status="PROVISIONAL")))
+    said = {plot.name: plot.finding for plot in found}
+    assert " of m3 · csr on 2 ranks, PROVISIONAL, an efficiency of " in said["speedup"]
+    assert said["ranks"].startswith("PROVISIONAL: ")
+    assert {name for name, text in said.items() if "PROVISIONAL" not in text} == {"residuals"}
+
+
+def test_the_first_plot_of_a_set_is_of_real_hosts_if_there_are_any(not_laid_out):
+    slowed = [make_record("m1", n, environment=environment(n, synthetic="emulated")) for n in (1, 2)]
+    titles = {p.name: p.title for p in gallery(results([*slowed, *campaign((1, 2), ("m2",))]))}
+    assert "SYNTHETIC" not in titles["phases"]
+    assert "SYNTHETIC" in titles["phases-2"]
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_marks_of_neighbouring_bars_are_not_printed_over_each_other(panels, n):
+    names = [f"{2**k} · DISTURBED" for k in range(n)]
+    with canvas.figure(panels, width=min(canvas.WIDTH, 3.0 + 3.0 * panels)) as (drawn, axes_of):
+        for axes in axes_of:
+            axes.set_ylabel("ms")
+            canvas.categories(axes, names, "ranks")
+        drawn.get_layout_engine().execute(drawn)
+        for axes in axes_of:
+            labels = axes.get_xticklabels()
+            boxes = [label.get_window_extent() for label in labels]
+            assert labels[0].get_rotation() or all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 def test_a_speedup_over_a_disturbed_base_is_disturbed():

@@ -245,3 +245,11 @@ def test_tables_and_pictures_show_it(campaign):
     assert set(plots) == {"speedup_alone", "speedup_unequal"}
     assert "over node8 at speed 0.5 alone" in plots["speedup_alone"]
     assert "SYNTHETIC" in plots["speedup_unequal"]
+
+
+def test_bars_and_marks_of_unequal_hosts_are_in_the_legend_and_no_others(campaign):
+    (_, both), (alone,) = (unequal_hosts(unequal_results(results(c))) for c in (campaign, campaign[2:]))
+    for words in ("speedup / ranks", "largest possible (P_eq / P)", "(orange)"):
+        assert words in both.svg + both.caption, words
+        assert words not in alone.svg + alone.caption.lower(), words
+    assert "E_het" in alone.svg

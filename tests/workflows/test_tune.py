@@ -550,6 +550,9 @@ def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there
     said = "DISTURBED: others used up to 50 % of the CPU time on b, d, e and 2 more"
     assert disturbance([loud]).startswith(f"{said}: speeds and shares may be far off; stop the other work")
     assert disturbance([loud, quiet], "times").startswith(f"{said} in 1 of 2 runs: times may be far off")
+    unsure = replace(made, hosts=(replace(hosts[0], others_percent=1.0, others_resolution=3.0),))
+    unknown = "in 1 of 3 runs; of 1 run it is not known what others used: times may be far off"
+    assert disturbance([loud, quiet, unsure], "times").startswith(f"{said} {unknown}")
     assert disturbance([quiet]) == ""
     stolen = replace(quiet, hosts=(replace(quiet.hosts[0], steal_percent=17.2),))
     both = disturbance([loud, stolen, loud], "times", "old")

@@ -13,7 +13,8 @@ from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas, charts, findings
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.charts import Bars
-from fembench.report.results import Result, by_mesh, methods
+from fembench.report.results import Result, by_mesh, methods, of_real_hosts
+from fembench.report.times import VISIBLE
 from fembench.report.unequal import Unequal
 
 
@@ -67,8 +68,9 @@ def _shown(series: Mapping[str, list[Result]]) -> tuple[dict[str, list[Result]],
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:
-    """A set, and the set-up before it, against ranks: two figures per method, one panel per mesh."""
-    found = {v: by_mesh(r for r in results if r.method == v and CG in r.times) for v in methods(results)}
+    """A set, and the set-up before it, against ranks: two figures per method, those of real hosts first."""
+    order = methods([*of_real_hosts(results), *results])
+    found = {v: by_mesh(r for r in results if r.method == v and CG in r.times) for v in order}
     made: list[Plot] = []
     for k, (method, meshes) in enumerate((item for item in found.items() if item[1]), start=1):
         end = f"-{k}" if k > 1 else ""
@@ -78,21 +80,29 @@ def phases(results: Sequence[Result]) -> list[Plot]:
 
 def _set(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
     shown, left_out = _shown(meshes)
-    panels = _panels(shown, (*ASSEMBLY, *SOLVE))
+    took = [[r.times[measures.SOLVE].median for r in group] for group in shown.values()]
+    panels = [p._replace(tops=tops) for p, tops in zip(_panels(shown, (*ASSEMBLY, *SOLVE)), took)]
     seen = {label for panel in panels for label, seconds in panel.series.items() if np.any(seconds)}
     work = [label for label in ("assembly", "product", "vectors", "preconditioner", "loop") if label in seen]
     caption = (
-        "One set of assembly and CG, from bottom to top; each band is a mean over ranks, and the number on "
-        "top is their sum. (The sentence above and the tables have the time on the slowest rank.) "
+        "One set, from bottom to top; the number above it is its time on the slowest rank, as in the tables. "
+        f"Bands are means over ranks{_gap(panels)}. "
         f"Work should shrink as ranks are added: {labelled(*work)}. Communication, also that of the "
         f"preconditioner, is {labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting "
         "for a neighbour."
     )
-    group = list(shown.values())[-1]
-    took = [r.times[measures.SOLVE].median for r in group]
-    said = findings.of_stacks("a set takes", group, panels[-1].series, took)
+    said = findings.of_stacks("a set takes", list(shown.values())[-1], panels[-1].series, took[-1])
     title = f"A set of assembly and CG against ranks, {method}"
     return _stacks(name, title, caption + left_out, panels, said)
+
+
+def _gap(panels: Sequence[Bars]) -> str:
+    """' and medians of their own, …' if the bands of a bar do not add up to the number on top."""
+    sums = [np.sum([np.asarray(v, float) for v in panel.series.values()], axis=0) for panel in panels]
+    off = [abs(s / top - 1) for panel, each in zip(panels, sums) for s, top in zip(each, panel.tops) if top]
+    most = max(off, default=0.0)
+    why = f" and medians of their own, which add up to it only within {units.percent(most, 0)}"
+    return why if most > VISIBLE else ""
 
 
 def _set_up(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
@@ -134,7 +144,8 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     result = max(candidates, key=lambda r: (r.ranks, r.record.mesh.n_equations))
     medians = {name: over_runs(found) for name, found in by_name(result.runs).items()}
     nothing = np.zeros(result.ranks)
-    series = {label: _means(sum((medians.get(n, nothing) for n in of), nothing)) for label, of, _ in SOLVE}
+    spent = {label: sum((medians.get(n, nothing) for n in of), nothing) for label, of, _ in SOLVE}
+    series = {label: _means(seconds) for label, seconds in spent.items()}
     title = f"{result.mesh} · {result.method} · ranks {result.marked}"
     panel = Bars(title, list(map(str, _firsts(result.ranks))), series, x="rank")
     slowest = result.times[CG]
@@ -153,7 +164,8 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     each = _firsts(result.ranks).step
     if each > 1:
         caption += f" Each bar is the mean of {each} consecutive ranks."
-    said = findings.of_ranks(result)
+    work = spent["product"] + spent["vectors"] + spent["preconditioner"]
+    said = findings.of_ranks(result, work, spent["wait"] + spent["all-reduce"])
     title = "CG, rank by rank"
     return charts.bars("ranks", title, caption, [panel], COLOURS, finding=said, stacked=True, height=3.8)
 
@@ -177,11 +189,14 @@ AGAINST = (
 )
 EFFICIENCY = (
     f"E_het ({canvas.NAMED[canvas.BLUE]}) is the time that the work would take at the summed speed of all "
-    "ranks, over the time of the run; 1 (dashed) means that all ranks computed from beginning to end. "
-    f"Speedup / ranks ({canvas.NAMED[canvas.ORANGE]}) is the speedup over the fastest host alone, divided by "
-    "the number of ranks. It cannot reach 1 on unequal ranks; the short lines show its largest possible "
+    "ranks, over the time of the run; 1 (dashed) means that all ranks computed from beginning to end."
+)
+PER_RANK = (
+    f" Speedup / ranks ({canvas.NAMED[canvas.ORANGE]}) is the speedup over the fastest host alone, divided "
+    "by the number of ranks. It cannot reach 1 on unequal ranks; the short lines show its largest possible "
     "value, P_eq / P."
 )
+LARGEST = "largest possible (P_eq / P)"
 
 
 def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
@@ -198,20 +213,24 @@ def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
         alone = dict.fromkeys(name for u in runs for name in u.alone)
         ratios = {f"over {n} alone": [u.against.get(n, (np.nan,))[0] for u in runs] for n in alone}
         against += [Bars(title, labels, ratios, "speedup, assembly + CG")] if ratios else []
-        each = {"E_het": [u.e_het for u in runs], "speedup / ranks": [u.fastest[1] for u in runs]}
-        most = {"speedup / ranks": [u.equivalent / u.result.ranks for u in runs]}
+        each = {"E_het": [u.e_het for u in runs]}
+        most: dict[str, list[float]] = {}
+        if alone:
+            each["speedup / ranks"] = [u.fastest[1] for u in runs]
+            most = {"speedup / ranks": [u.equivalent / u.result.ranks for u in runs]}
         if np.isfinite(each["E_het"]).any():
-            efficiency.append(Bars(title, labels, each, "efficiency", marks=most))
+            efficiency.append(Bars(title, labels, each, "efficiency", marks=most, mark=LARGEST))
     over = findings.of_alone(found)
     best = findings.of_use(found)
     used = {"E_het": canvas.BLUE, "speedup / ranks": canvas.ORANGE}
+    told = EFFICIENCY + PER_RANK * any(panel.marks for panel in efficiency)
     return [
         charts.bars(
             name, title, text, panels, looks, finding=said, written=True, line=1.0, columns=2, height=3.8
         )
         for name, title, text, panels, looks, said in (
             ("speedup_alone", "Unequal hosts: speedup over each host alone", AGAINST, against, colours, over),
-            ("speedup_unequal", "Unequal hosts: how well they are used", EFFICIENCY, efficiency, used, best),
+            ("speedup_unequal", "Unequal hosts: how well they are used", told, efficiency, used, best),
         )
         if panels
     ]

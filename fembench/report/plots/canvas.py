@@ -57,6 +57,7 @@ WIDTH = 9.0  # inches of a whole figure
 POINTS = 72  # of an inch, as in SVG
 MOST_TICKS = 9  # of an axis of ranks
 LONGEST = 24  # characters of a name under an axis
+Y_AXIS = 0.6  # inches of a panel, about
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -194,10 +195,11 @@ def _columns(drawn: Figure, labels: Sequence[str]) -> int:
     return -(-len(labels) // n_rows)
 
 
-def colour_legend(drawn: Figure, labels: Mapping[str, str]) -> None:
-    """A legend of label -> colour below the figure."""
-    handles = [Patch(color=colour, label=label) for label, colour in labels.items()]
-    drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, list(labels)))
+def colour_legend(drawn: Figure, labels: Mapping[str, str], lines: Sequence[str] = ()) -> None:
+    """A legend of label -> colour below the figure, and of black lines."""
+    handles: list[Artist] = [Patch(color=colour, label=label) for label, colour in labels.items()]
+    handles += [Line2D([], [], color=BLACK, label=label) for label in lines]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=_columns(drawn, [*labels, *lines]))
 
 
 def key_below(drawn: Figure, looks: Mapping[str, Mapping[str, Any]]) -> None:
@@ -258,22 +260,26 @@ def _inches(axes: Axes) -> float:
 
 
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
-    """Ticks with names; cut and turned if they are long, thinned if there are many."""
-    lines = [
-        [part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in _lines(name, LONGEST)]
-        for name in names
-    ]
-    names = ["\n".join(each) for each in lines]
-    room = 10 * _inches(axes)  # characters beside each other
-    longest = max((len(line) for each in lines for line in each), default=0)
-    turned = longest > 3 and (longest + 1) * len(names) > room
+    """Ticks with names: in several lines if they are long, turned if that is not enough; thinned."""
+    pad = 0.6 + max(3 - len(names), 0) / 2  # one or two bars are not as wide as the panel
+    room = 10 * (_inches(axes) - Y_AXIS)  # characters beside each other
+    each = room / (len(names) - 1 + 2 * pad) - 1
+    narrow, wide = (_names(names, max(1, min(int(most), LONGEST))) for most in (each, LONGEST))
+    longest = max((len(line) for name in narrow for line in name.split("\n")), default=0)
+    turned = longest > max(3, each)
     step = -(-len(names) * (2 if turned else longest + 1) // int(room))
     kwargs: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    axes.set_xticks(range(0, len(names), step), [escaped(n) for n in names[::step]], **kwargs)
-    pad = 0.6 + max(3 - len(names), 0) / 2  # one or two bars are not as wide as the panel
+    shown = (wide if turned else narrow)[::step]
+    axes.set_xticks(range(0, len(names), step), [escaped(name) for name in shown], **kwargs)
     axes.set_xlim(-pad, len(names) - 1 + pad)
     axes.grid(visible=False, axis="x")
     axes.set_xlabel(label)
+
+
+def _names(names: Sequence[str], room: int) -> list[str]:
+    """Names in lines of up to `room` characters; a part that is longer than LONGEST is cut."""
+    lines = (_lines(name, room) for name in names)
+    return ["\n".join(p if len(p) <= LONGEST else f"{p[: LONGEST - 1]}…" for p in each) for each in lines]
 
 
 def seconds_scale(largest: float) -> tuple[float, str]:

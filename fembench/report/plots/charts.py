@@ -1,6 +1,6 @@
 """Charts in panels, declared by values: bars beside or on each other, curves over ranks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ class Bars(NamedTuple):
     y: str = ""  # label of the axis; "": seconds, in a suitable unit
     x: str = "ranks"
     marks: Mapping[str, npt.ArrayLike] = {}  # label -> (n_names,) a black line across each bar
+    mark: str = ""  # what these lines show
+    tops: Sequence[float] = ()  # of a stack in seconds: the numbers on top; (): the sums
 
 
 def bars(
@@ -48,9 +50,10 @@ def bars(
             heights = np.array([np.asarray(v, float) for v in panel.series.values()])
             whole = np.nansum(heights, axis=0) if stacked else heights
             factor, unit = (1.0, "") if panel.y else canvas.seconds_scale(float(np.nanmax(whole)))
-            scaled = panel._replace(series=dict(zip(panel.series, factor * heights)))
+            tops = [factor * top for top in panel.tops]
+            scaled = panel._replace(series=dict(zip(panel.series, factor * heights)), tops=tops)
             (_stack if stacked else _group)(axes, scaled, colours, written)
-            _tips(axes, panel, unit, heights * factor, stacked)
+            _tips(axes, scaled, unit, heights * factor, stacked)
             if line is not None:
                 axes.axhline(line, color=canvas.GREY, linestyle="--", linewidth=1.2)
             highest = max(factor * float(np.nanmax(whole)), axes.dataLim.y1, line or 0)
@@ -59,21 +62,23 @@ def bars(
             axes.set_ylabel(panel.y or unit)
             canvas.categories(axes, panel.names, panel.x)
         series = (item for panel in panels for item in panel.series.items() if item[0] != panel.y)
-        labels = dict.fromkeys(label for label, values in series if np.any(values))
+        labels = dict.fromkeys(label for label, values in series if np.any(np.nan_to_num(values)))
         if labels:
-            canvas.colour_legend(drawn, {label: colours[label] for label in labels})
+            lines = dict.fromkeys(panel.mark for panel in panels if panel.mark and panel.marks)
+            canvas.colour_legend(drawn, {label: colours[label] for label in labels}, list(lines))
         return canvas.plot(drawn, name, title, caption, finding)
 
 
 def _tips(axes: Axes, panel: Bars, unit: str, heights: F64, stacked: bool) -> None:
     """The values of each bar under the pointer: of a stack, all that are not zero, the highest first."""
+    what, tops = ("whole", panel.tops) if panel.tops else ("sum", np.nansum(heights, axis=0).tolist())
     for k, name in enumerate(panel.names):
         lines = [
             f"{label}: {units.digits(height)} {unit}".rstrip()
             for label, height in zip(panel.series, heights[:, k])
             if height > 0
         ]
-        whole = [f"sum: {units.digits(float(np.nansum(heights[:, k])))} {unit}"] if stacked else []
+        whole = [f"{what}: {units.digits(tops[k])} {unit}"] if stacked else []
         text = "\n".join([f"{panel.x} {name}", *whole, *(reversed(lines) if stacked else lines)])
         canvas.column_tip(axes, k, 0.9, text)
 
@@ -87,7 +92,7 @@ def _group(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
         if label in panel.marks:
             axes.hlines(panel.marks[label], at - 0.5 * width, at + 0.5 * width, colors=canvas.BLACK)
         if written and len(heights) * len(panel.series) <= WRITTEN:
-            _write(axes, at, heights, units.fixed)
+            _write(axes, at, heights, map(units.fixed, heights))
 
 
 def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -> None:
@@ -99,20 +104,18 @@ def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
         if (top > base).any():
             _bars(axes, at, 0.78, base, top, colours[label])
     if written and len(at) <= WRITTEN // 2:
-        _write(axes, at, top, units.digits)
+        _write(axes, at, top, map(units.digits, panel.tops or top.tolist()))
 
 
 def _bars(axes: Axes, at: npt.NDArray[Any], width: float, low: F64, high: F64, colour: str) -> None:
     canvas.rectangles(axes, at - 0.5 * width, at + 0.5 * width, low, high, colour)
 
 
-def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, text: Callable[[float], str]) -> None:
-    """The values on top of bars."""
-    for x, height in zip(at, heights):
+def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, texts: Iterable[str]) -> None:
+    """Texts on top of bars: their values."""
+    for x, height, text in zip(at, heights, texts):
         if np.isfinite(height):
-            axes.annotate(
-                text(height), (x, height), (0, 3), textcoords="offset points", ha="center", size=9.5
-            )
+            axes.annotate(text, (x, height), (0, 3), textcoords="offset points", ha="center", size=9.5)
 
 
 class Series(NamedTuple):

@@ -1,7 +1,7 @@
 """What the results show in each plot: one sentence, computed from them.
 
 No extreme is one of results that are OVERSUBSCRIBED or DISTURBED while there are others;
-wherever a sentence has a number of such a result, it has the word.
+wherever a sentence has a number of such a result, or of one that is PROVISIONAL, it has the word.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +10,14 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.units import count, percent, seconds
 from fembench.records import phases as ph
 from fembench.records.compare import ranks_in_words
 from fembench.records.record import Event
 from fembench.report.factors import EfficiencyFactors
-from fembench.report.measures import PRODUCT, rank_times
-from fembench.report.results import Result, unfit
+from fembench.report.measures import PRODUCT
+from fembench.report.results import Result, flaws, unfit
 from fembench.report.roofline import ITERATION as WHOLE
 from fembench.report.roofline import RooflinePoint
 from fembench.report.speedup import Speedup
@@ -25,11 +26,12 @@ from fembench.report.weak import ITERATION, WeakPoint
 
 T = TypeVar("T")
 EVEN = 0.02  # of the mean: ranks that differ less from it compute about equally long
+WAITS = ("wait", "all-reduce")  # bands that are waiting
 
 
 def _ranks(result: Result, *others: Result | None) -> str:
     """'4 ranks', '2 ranks (7:1)', '4 ranks, DISTURBED' if that or one of the others is."""
-    return ", ".join([result.in_words, *unfit(result, *filter(None, others))])
+    return ", ".join([result.in_words, *flaws(result, *filter(None, others))])
 
 
 def _case(result: Result, *others: Result | None) -> str:
@@ -56,19 +58,25 @@ def of_stacks(
     if not heights[:, -1].any():
         return ""
     took = seconds_of or heights.sum(axis=0).tolist()
-    highest = int(heights[:, -1].argmax())
-    part = percent(float(heights[highest, -1] / heights[:, -1].sum()), 0)
+    last: dict[str, float] = {}
+    for label, height in zip(bands, heights[:, -1].tolist()):
+        name = f"waiting ({' and '.join(WAITS)})" if label in WAITS else label
+        last[name] = last.get(name, 0.0) + height
+    highest = max(last, key=last.__getitem__)
+    part = percent(last[highest] / sum(last.values()), 0)
     first = f"{seconds(took[0])} on {_ranks(group[0])} and " if len(group) > 1 else ""
     bar = f"{seconds(took[-1])} on {_ranks(group[-1])}; {part} of {'the last' if first else 'the'} bar"
-    return f"On {group[0].mesh}, {what} {first}{bar} is {list(bands)[highest]}."
+    return f"On {group[0].mesh}, {what} {first}{bar} is {highest}."
 
 
-def of_ranks(result: Result) -> str:
-    """Which rank computes longest, if one does, and which waits longest."""
-    work = rank_times(result.runs, *ph.CG_COMPUTING)
-    waits = rank_times(result.runs, *ph.WAITING)
+def _begin(result: Result) -> str:
+    """'PROVISIONAL, DISTURBED: ' if it is."""
+    return f"{', '.join(words)}: " if (words := flaws(result)) else ""
+
+
+def of_ranks(result: Result, work: F64, waits: F64) -> str:
+    """Which rank computes longest, if one does, and which waits longest, by their seconds in the plot."""
     slow, idle = int(work.argmax()), int(waits.argmax())
-    label = "".join(f"{word}: " for word in unfit(result))
     mean, longest = float(work.mean()), float(work[slow])
     computes = (
         f"Rank {slow} computes longest: {seconds(longest)} per set, {longest / mean:.2f} times the mean"
@@ -76,7 +84,7 @@ def of_ranks(result: Result) -> str:
     if np.abs(work - mean).max() < EVEN * mean:
         computes = f"All ranks compute about equally long: {seconds(mean)} per set"
     waiting = f"waits longest, for neighbours and in all-reduces: {seconds(float(waits[idle]))}"
-    return f"{label}{computes}. Rank {idle} {waiting}."
+    return f"{_begin(result)}{computes}. Rank {idle} {waiting}."
 
 
 def of_speedups(found: Sequence[Speedup]) -> str:
@@ -146,9 +154,8 @@ def of_time_line(result: Result, events: Sequence[Event], n_ranks: int) -> str:
     longest = max(waits, key=waits.__getitem__)
     share = percent(sum(waits.values()) / whole / n_ranks, 0)
     most = percent(waits[longest] / whole, 0)
-    label = "".join(f"{word}: " for word in unfit(result))
     waiting = f"ranks wait for {share} of the time; rank {longest} waits longest, {most}"
-    return f"{label}In these iterations, {waiting}."
+    return f"{_begin(result)}In these iterations, {waiting}."
 
 
 def of_residuals(few: Result, many: Result) -> str:

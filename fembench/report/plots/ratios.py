@@ -14,9 +14,12 @@ from fembench.stats.summary import ends_of, median
 
 COLOURS = {"slower": canvas.VERMILION, "faster": canvas.GREEN}
 ROW = 0.34  # inches
+LEVEL = " The line is their median: no change is shown."
+LEVELS = " Lines are the levels between changes, which are dashed."
 MOST_ROWS = 60
 MOST_SERIES = 40
 MARGIN = 3  # days on both sides of a series
+TICKS = 8  # dates of an axis at most
 
 
 def ratios(found: Sequence[Compared]) -> list[Plot]:
@@ -67,6 +70,7 @@ def _series(one: CaseSeries, number: int) -> Plot:
     days = dates.astype(int).tolist()
     values = np.array([p.seconds for p in one.points])
     loud = np.array([p.disturbed for p in one.points])
+    ticks = range(days[0], days[-1] + 1, -(-(days[-1] - days[0] + 1) // TICKS))
     factor, unit = canvas.seconds_scale(float(values.max()))
     caption = "Points are days, each the median of its runs."
     with canvas.figure(1, height=2.8) as (drawn, (axes,)):
@@ -83,11 +87,11 @@ def _series(one: CaseSeries, number: int) -> Plot:
         axes.set_xlim(min(days) - MARGIN, max(days) + MARGIN)
         axes.set_ylim(0, 1.15 * factor * values.max())
         axes.set_ylabel(unit)
-        axes.tick_params(axis="x", rotation=20)
+        axes.set_xticks(ticks, [str(np.datetime64(day, "D")) for day in ticks], rotation=20)
         return canvas.plot(
             drawn,
             f"history-{number}",
             one.name,
-            caption + " Lines are the levels between changes, which are dashed." * bool(one.levels),
+            caption + (LEVELS if one.changes else LEVEL if one.levels else ""),
             "; ".join(map(one.told, one.changes)),
         )

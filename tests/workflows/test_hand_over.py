@@ -111,7 +111,7 @@ def test_weights_that_may_be_far_off_or_are_emulated_are_handed_over_with_a_warn
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "expected either shares = 2:1 or weights = FILE"),
+        ([], "expected either --shares 2:1 or --weights FILE"),
         (["--shares", "2"], "shares '2' name one part; expected 2*1 for two equal parts"),
         (["--shares", "64"], "shares '64' name one part; expected 64*1 for 64 equal parts"),
         (["--shares", "0.5"], "shares '0.5' name one part; expected 2*1 for two equal parts"),

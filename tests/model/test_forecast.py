@@ -283,13 +283,13 @@ def test_a_link_is_between_hosts_and_ranks_of_one_host_exchange_messages_as_meas
     assert machine.pair(1, 2).name == "given"
 
 
-@pytest.mark.parametrize(("hosts", "link"), [(("a", "a"), " and link = SECONDS,BYTES/S"), (("a", "b"), "")])
+@pytest.mark.parametrize(("hosts", "link"), [(("a", "a"), " and --link SECONDS,BYTES/S"), (("a", "b"), "")])
 def test_more_ranks_than_slots_are_refused_with_all_that_they_need(tmp_path, refusal, output, hosts, link):
     path = str(tmp_path / "machine.json")
     save_profile(planted_machine([1.0] * 2, hosts), path)
     words = ["predict", "m1", "--machine", path, "--ranks", "4"]
     names = ", ".join(dict.fromkeys(hosts))
-    said = f"expected 1 to 2 ranks, or machines = add:NAME*COUNT{link} (NAME one of {names})"
+    said = f"expected 1 to 2 ranks, or --machines add:NAME*COUNT{link} (NAME one of {names})"
     assert said in refusal(*words)
     output(*words, "--machines", "add:a*2", *(["--link", "2e-5,1e9"] if link else []))
 

@@ -45,7 +45,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
             for one in value if several else [value]:
                 if not _fits(one, kinds[name]):
                     expected = _in_words(kinds[name])
-                    raise InputError(f"{function.__name__}: {name} = {shown(repr(one))}: expected {expected}")
+                    raise InputError(f"{function.__name__}: {name} {_given(one)}: expected {expected}")
         return function(*arguments, **named)
 
     return checked
@@ -62,6 +62,12 @@ def as_in_file(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def _given(value: object) -> str:
+    """A value for a message: "= 3"; of what Python does not bring, the type."""
+    kind = type(value)
+    return f"= {shown(repr(value))}" if kind.__module__ == "builtins" else f"is {kind.__name__}"
+
+
 def _fits(value: object, kind: Any) -> bool:
     """Whether a value has a declared type; of a list, whether its entries have."""
     origin = typing.get_origin(kind) or kind
@@ -69,8 +75,9 @@ def _fits(value: object, kind: Any) -> bool:
     if origin in UNIONS:
         return any(_fits(value, part) for part in parts)
     if origin is Sequence:
-        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        return listed and all(_fits(entry, parts[0]) for entry in value)  # type: ignore[attr-defined]
+        entries: Any = value.tolist() if hasattr(value, "tolist") else value  # of numpy or pandas
+        listed = isinstance(entries, Sequence) and not isinstance(entries, str | bytes)
+        return listed and all(_fits(entry, parts[0]) for entry in entries)
     if origin in NUMBERS:
         return isinstance(value, NUMBERS[origin]) and not isinstance(value, bool)
     return origin is Any or isinstance(value, origin)

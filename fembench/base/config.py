@@ -91,7 +91,7 @@ def convert(tree: Any, kind: type[T], *, where: str) -> T:
     try:
         return msgspec.convert(tree, kind, str_keys=True)  # of TOML and JSON all keys are text
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explain(str(error), kind, tree)}") from error
+        raise InputError(f"{where}: {_explain(str(error), kind, tree)}") from None
 
 
 def as_typed(value: object) -> str:

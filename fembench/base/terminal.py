@@ -264,24 +264,28 @@ def _numbered(column: TextColumn, numbers: dict[str, str]) -> TextColumn:
 
 def _blocks(columns: Block, width: int) -> list[Block]:
     """As many columns side by side as the width allows, each time after the keys."""
-    keys = columns[: _keys(columns, width)]
+    keys = _keys(columns, width)
     found = [[*keys]]
-    for column in columns[len(keys) :]:
+    for column in columns:
+        if column in keys:
+            continue
         if len(found[-1]) > len(keys) and _least([*found[-1], column]) > width:
             found.append([*keys])
         found[-1].append(column)
-    return list(found)
+    return [sorted(found[0], key=columns.index), *found[1:]]
 
 
-def _keys(columns: Block, width: int) -> int:
-    """How many columns tell the rows apart, as far as half the width allows."""
-    rows = list(zip(*(column.cells for column in columns)))
-    n = 1
-    while n < len(columns) - 1 and len({row[:n] for row in rows}) < len(rows):
-        if 2 * _least(columns[: n + 1]) > width:
+def _keys(columns: Block, width: int) -> list[TextColumn]:
+    """The first columns that tell the rows apart, as far as half the width allows."""
+    keys, apart = [columns[0]], len(set(columns[0].cells))
+    for column in columns[1:-1]:
+        rows = len(set(zip(*(key.cells for key in (*keys, column)))))
+        if rows == apart:
+            continue
+        if 2 * _least([*keys, column]) > width:
             break
-        n += 1
-    return n
+        keys, apart = [*keys, column], rows
+    return keys
 
 
 def _least(columns: Block) -> int:

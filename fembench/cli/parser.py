@@ -5,13 +5,14 @@ options in named groups, and examples at the end. `sections`: what it lists.
 """
 
 import argparse
+import os
 import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import InputError, closest, shown
 
 NARROW, WIDE, INDENT = 60, 100, 26  # columns of a page, and of its left half
 EXAMPLES = "\nExamples:\n"
@@ -54,6 +55,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             word = unknown[0].partition("=")[0]
             kind = "option" if word.startswith("-") and word != "-" else "argument"
+            if kind == "argument" and (surplus := self._surplus(options, args, unknown)):
+                raise InputError(f"{surplus}; {self._hint()}")
             known = option_strings(self) if kind == "option" else []
             if word in known:
                 raise InputError(f"{word} goes with {' or '.join(_owners(self, word))}; {self._hint()}")
@@ -61,6 +64,13 @@ class Parser(argparse.ArgumentParser):
             near = f"; did you mean '{ours}'?" if ours in known else nearest(word, known)
             raise InputError(f"unknown {kind} '{shown(word)}'{near}; {self._hint()}")
         return options
+
+    def _surplus(self, options: argparse.Namespace, words: list[str], unknown: list[str]) -> str:
+        """'expected one record, got 2 files', where a pattern of the shell named several; or ""."""
+        before = words[words.index(unknown[0]) - 1]
+        takers = [a for a in every_action(self) if a.metavar and getattr(options, a.dest, "") == before]
+        files = [word for word in (before, *unknown) if takers and os.path.isfile(word)]
+        return f"expected one {str(takers[0].metavar).lower()}, got {len(files)} files" if files[1:] else ""
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         """The value of an option or argument. An empty word is none: an unset variable."""
@@ -133,10 +143,8 @@ def _owners(parser: argparse.ArgumentParser, option: str) -> list[str]:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """'; did you mean …?' with the most similar known word; '' if none is similar."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, [k for k in known if k], 1)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    found = closest(word, filter(None, known), alike=0.6)
+    return f"; did you mean '{found}'?" if found else ""
 
 
 def split(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ and their network are. Greedy placements are improved by pairwise exchange; a si
 iteration decides between them.
 
 Examples:
-  fembench place results/single/runs/m3-*.json --machine machine.json
+  fembench place results/single/runs/m3-sym-none-p2-*-r1.json --machine machine.json
   fembench place record.json --machine machine.json --format slurm -o tasks.txt
 """
 

@@ -94,25 +94,16 @@ def run(options: argparse.Namespace) -> int:
         raise unknown
     if options.output:
         save_prediction(answers[0], options.output)
-    if options.json:
-        _print_json(answers.tree, answers.latest, options.deadline)
-    else:
-        print(answers.text)
-    said = workflow.in_time(answers, options.deadline) if options.deadline else ""
-    if options.json:
-        return 0
-    if said:
+    limit = options.deadline
+    within = [{"within_deadline": last <= limit} if limit else {} for last in answers.latest]
+    tree = [one | more for one, more in zip(answers.tree, within)]
+    print(json.dumps(tree, indent=1) if options.json else answers.text)
+    said = workflow.in_time(answers, limit) if limit else ""
+    if said and not options.json:
         print(f"\n{said}")
-    if options.output:
+    if options.output and not options.json:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "
             f"--machine {options.machine} -o {options.output} --against RECORD"
         )
     return 0
-
-
-def _print_json(tree: list, latest: list[float], deadline: float) -> None:
-    """The runs as JSON; with a deadline, also whether the upper end of each interval is within it."""
-    if deadline:
-        tree = [run | {"within_deadline": last <= deadline} for run, last in zip(tree, latest)]
-    print(json.dumps(tree, indent=1))

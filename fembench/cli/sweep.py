@@ -24,7 +24,7 @@ A campaign file:
   repetitions = 3
   timeout = 300          # seconds per run
   [[cases]]              # the keys are the options of `fembench run`; lists are multiplied out
-  mesh = ["m1", "m3"]
+  mesh = ["m1", "m3"]    # without it: m1
   ranks = [1, "node", "all"]
   storage = ["csr", "bsr"]
 """

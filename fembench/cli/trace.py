@@ -8,7 +8,7 @@ with an interval; tables show who communicates and, with --count, how often loop
 iterate and what functions cost.
 
 Examples:
-  fembench trace results/single/runs/m3-*.json -o graph.json
+  fembench trace results/single/runs/m3-sym-none-p2-*-r1.json -o graph.json
   fembench trace --binary ./program --ranks 4 --args 1000 --link 1e-6,5e9
   fembench trace --binary ./program --ranks 4 --args 20 --count counts.json
 """

@@ -16,10 +16,9 @@ Examples:
 import argparse
 
 from fembench.base.config import json_text
-from fembench.base.progress import progress
 from fembench.base.terminal import write_unfitted
 from fembench.cli.options import call, listed
-from fembench.records.weights import RULES, loud_notes, save_weights
+from fembench.records.weights import RULES, save_weights
 from fembench.workflows.command import EXPORTS
 
 OPTIONS = f"""
@@ -45,6 +44,7 @@ KINDS = {"rule": RULES, "export": tuple(EXPORTS)}
 
 def run(options: argparse.Namespace) -> int:
     from fembench.report.work import as_table
+    from fembench.workflows.cases import warn_of_doubts
     from fembench.workflows.weights import WeightsAsked, derived
 
     weights = derived(call(WeightsAsked, options, sources=options.records))
@@ -52,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
         save_weights(weights, options.output)
     if options.export:
         write_unfitted(EXPORTS[options.export].text(weights))
-        for note in loud_notes(weights):
-            progress(f"note: {note}")
+        warn_of_doubts(weights)
     elif options.json:
         print(json_text(weights))
     else:

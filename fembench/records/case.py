@@ -218,9 +218,8 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
         values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}
     try:  # names and types: messages name fields without groups
         convert(dict(values), _FLAT, where=where)
-    except InputError:
-        _check_values(values, where)  # says more
-        raise
+    except InputError as error:
+        raise _wrong_value(values, where) or error from None
     stored = {
         group: {FIELDS[name].stored: value for name, value in given.items()}
         for group, given in _grouped(values).items()
@@ -228,11 +227,11 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
     return convert(stored, Case, where=where)
 
 
-def _check_values(values: Mapping[str, Any], where: str) -> None:
-    """Raises InputError on the first field whose value has another type."""
-    for name, value in values.items():
-        if name in FIELDS and not FIELDS[name].allows(value):
-            raise refused_value(where, name, value)
+def _wrong_value(values: Mapping[str, Any], where: str) -> InputError | None:
+    """The error for the first field whose value has another type, which says more than that of a file."""
+    wrong = (n for n, value in values.items() if n in FIELDS and not FIELDS[n].allows(value))
+    name = next(wrong, None)
+    return refused_value(where, name, values[name]) if name else None
 
 
 def refused_value(where: str, name: str, value: Any) -> InputError:

@@ -80,7 +80,9 @@ class Profile(Frozen, frozen=True):
     def __repr__(self) -> str:
         ranks = len(self.environment.rank_host)
         hosts = len(self.environment.hosts)
-        return f"Profile({plural(ranks, 'rank')} of {plural(hosts, 'host')}, measured {self.created[:10]})"
+        loud = ", DISTURBED" if disturbed(self) else ""
+        whose = f"{plural(ranks, 'rank')} of {plural(hosts, 'host')}"
+        return f"Profile({whose}, measured {self.created[:10]}{loud})"
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -154,6 +156,9 @@ def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
     if not Path(path).exists():
         raise InputError(f"{path}: no such file; `fembench characterize -o {path}` makes the profile")
+    if Path(path).is_dir():
+        how = "`fembench characterize -o machine.json` makes one"
+        raise InputError(f"{path}: a folder; expected the file of a machine profile: {how}")
     profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
     ranks = len(profile.environment.rank_host)
     hosts = len(profile.environment.hosts)

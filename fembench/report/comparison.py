@@ -35,6 +35,8 @@ NEAR = 2  # fields in which a case may differ from another to be named beside it
 PARTS_OF_SOLVE = (*PARTS, REMAINDER)
 MEAN = "geometric mean"
 SMALL = 0.01  # of the time: a smaller part is not judged
+WORK = {"mesh", "problem", "ranks"}  # fields of a question; the others say how it is solved
+BOTH = "; run both in one campaign: `fembench report --all` shows their times"
 
 
 class SideRuns(NamedTuple):
@@ -334,7 +336,9 @@ def _reason(case: CaseRuns, others: Iterable[CaseRuns]) -> str:
     nearest = min(differ, key=len, default=[])
     if not 0 < len(nearest) <= NEAR:
         return "no such case on the other side"
-    how = "; `fembench report` of a folder with both says the gain" if nearest == ["shares"] else ""
+    how = "" if WORK & set(nearest) else BOTH
+    if nearest == ["shares"]:
+        how = "; `fembench report` of a folder with both says the gain"
     return f"no ratio: {' and '.join(map(_plural, nearest))}{how}"
 
 

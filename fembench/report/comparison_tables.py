@@ -104,6 +104,8 @@ def _advice(runs: str, sides: Sequence[str]) -> str:
 
 def _by_phase(one: Compared) -> str:
     """The phases that differ, if they are not all alike."""
+    if one.disturbed:
+        return "`--all` prints the times of the phases, of which none has a verdict."
     named = [
         f"{n} takes {more(r.value)} time ({range_in_words(r.interval)})"
         for n, r in one.parts.items()

@@ -220,7 +220,7 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
     The slowdown by a message in the opposite direction, the gap, and T with MPI_Send; last,
     a small message after computing.
     """
-    heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
+    heads = ["pair", "bytes", "rendezvous from", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
         blocking = network.blocking[k] if k < len(network.blocking) else None
@@ -228,12 +228,11 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
             switch = size(one.switch) if one.switch else "never"
             if disturbed:
                 switch = f"{switch}, DISTURBED"
-            head = ["", ""] if number else [one.name, switch]
             total = seconds(_total(blocking, m)) if blocking else None
-            rows.append([*head, size(m), *_costs(one, m), total])
+            rows.append([one.name, size(m), "" if number else switch, *_costs(one, m), total])
         rows += _after_computing(one)
     more = len(network.classes) - MOST
-    text = table(heads, rows, align="llrrrrrrrr")
+    text = table(heads, rows, align="lrlrrrrrrr")
     return f"{text}\n{more} more classes; --json shows all" if more > 0 else text
 
 
@@ -246,7 +245,7 @@ def _after_computing(one: PairClass) -> list[list[str | None]]:
     after = max(c.computed for c in cold)
     cost = message_cost(one, m, computed=Computed(after, after))
     parts = map(seconds, (*cost, cost.total))
-    return [["", "", f"{size(m)} after computing {seconds(after)}", *parts, None, None, None]]
+    return [[f"{one.name}, after computing {seconds(after)}", size(m), "", *parts, None, None, None]]
 
 
 def _shown(network: Network) -> tuple[int, ...]:

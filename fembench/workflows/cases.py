@@ -115,3 +115,9 @@ def warn_of_weights(given: Weights | Path | str | None, cases: Iterable[Case]) -
     here = {slowness_text(case.synthetic, hosts) for case in users}
     for text in dict.fromkeys(text for one in sorted(here) for text in doubts(weights, one)):
         progress(f"fembench: warning: {text}")
+
+
+def warn_of_doubts(weights: Weights) -> None:
+    """Warn of weights that another program should not use for its ranks on these hosts."""
+    for doubt in doubts(weights, os.environ.get("FEMBENCH_SYNTHETIC", "")):
+        progress(f"fembench: warning: {doubt}")

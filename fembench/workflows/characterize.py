@@ -68,13 +68,12 @@ def machine(
     device: "gpu,15*cpu", what the ranks compute on
     emulate: "1,0.5", speeds of ranks, SYNTHETIC; dilate: how much slower all of them are
     pairs: "all" pairs of hosts, or one for each of the "classes"; sites: "a=n1,n2;b=n3"
-    sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: as many
-    as fit
-    method: "trains", "pingpong" or "both"; send: the call of ping-pongs, "isend",
-    "send" or "both"
+    sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: all that fit
+    method: "trains", "pingpong" or "both"; send: that of ping-pongs, "isend", "send" or "both"
 
-    If the network fails or is interrupted, a new file `path` keeps the speeds. Raises
-    InputError, also for a network of one rank, or RunFailedError.
+    Tells what disturbed the measurement. If the network fails or is interrupted, a new
+    file `path` keeps the speeds. Raises InputError, also for a network of one rank, or
+    RunFailedError.
     """
     named_sites(sites)  # before minutes of measuring
     settings = network_settings(sizes, repetitions, method, send)
@@ -92,11 +91,19 @@ def machine(
             )
             progress(f"characterize: {usual_time(job, network)}")
             known = measured_speeds(job, file, folder)
+            _note(disturbed(known), tell)
         with _speeds_kept(known, str(path)):
             found = with_network(known, messages, file, folder) if network or add_to else known
+            _note(network_disturbed(found), tell)
     if path:
         save_profile(found, path)
     return found
+
+
+def _note(loud: str, tell: Callable[[str], None] | None) -> None:
+    """Say what disturbed a measurement; the command prints it with the tables."""
+    if loud and tell is not progress:
+        progress(f"note: {loud}")
 
 
 @contextlib.contextmanager

@@ -25,13 +25,17 @@ def doctor(hostfile: Path | str = "") -> list[Finding]:
     """What this machine and the hosts of its job have, and what is missing.
 
     Only the missing library, if the check-up itself needs one. Raises InputError if
-    `hostfile` is not a path.
+    `hostfile` cannot be read.
     """
     from fembench.base.errors import InputError, shown
 
     if not isinstance(hostfile, Path | str):
         raise InputError(f"doctor: hostfile = {shown(repr(hostfile))}: expected a path")
     try:
+        if hostfile:
+            from fembench.base.config import read_text
+
+            read_text(hostfile)
         return _Findings(examine(str(hostfile)))
     except ModuleNotFoundError as error:
         how = f"{sys.executable} -m pip install {error.name}"

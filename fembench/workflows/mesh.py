@@ -1,6 +1,5 @@
 """Meshes: made, converted, and cut by shares, with files that hand the parts to other programs."""
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from fembench.base.arguments import typed
 from fembench.base.errors import InputError, shown
-from fembench.base.progress import progress, telling
+from fembench.base.progress import telling
 from fembench.base.tables import table
 from fembench.base.terminal import as_on_terminal
 from fembench.base.units import percent, plural
@@ -26,7 +25,8 @@ from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, node_parts
 from fembench.partition.shares import parse_shares, shares_text
 from fembench.records.weights import Weights, shares_of, weights_in
-from fembench.weights.stale import doubts
+from fembench.workflows.cases import warn_of_doubts
+from fembench.workflows.tune import Tuned
 
 __all__ = ["convert", "describe", "lines", "write_box"]
 
@@ -168,7 +168,7 @@ def parts(
     mesh: Path | str,
     *,
     shares: str | Sequence[float] = "",
-    weights: Weights | Path | str | None = None,
+    weights: Weights | Tuned | Path | str | None = None,
     to: str = "",
     output: Path | str = "parts",
     partitioner: str = "metis",
@@ -178,25 +178,26 @@ def parts(
 
     mesh: preset, box or file, numbered as the other program reads it
     shares: as in "2:1", [2, 1] or "8*1" (eight equal ones)
-    weights: instead of shares, a file with them, or what `shares` found
+    weights: instead of shares, what `shares` or `tune` found, or its file
     to: the program, as in `fembench partition --to`; "": nothing is written
     output: a folder for the files
     partitioner: metis or rcb
 
     Raises InputError.
     """
-    if bool(shares) == bool(weights):
+    text = shares_text(shares)
+    weights = weights.weights if isinstance(weights, Tuned) else weights
+    if bool(text) == bool(weights):
         raise InputError("parts of a mesh: expected either shares = 2:1 or weights = FILE")
     if to and to not in MAPS:
         raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
     found = weights_in(weights) if weights else None
-    text = shares_text(shares)
     targets = shares_of(found) if found else parse_shares(text)
     _check_several(targets, text)
     hosts = tuple(rank.host for rank in found.ranks) if found else ("",) * len(targets)
     with telling(tell):
-        for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
-            progress(f"fembench: warning: {doubt}")
+        if found:
+            warn_of_doubts(found)
     whole = resolve(str(mesh))
     cut = partition(whole, targets, partitioner)
     if not to:

@@ -190,18 +190,21 @@ def verb(*words: str) -> str:
 
 @typed
 def shares(
-    runs: Runs, *, path: Path | str | None = None, tell: Callable[[str], None] | None = None
+    runs: Runs | Path | str,
+    *,
+    path: Path | str | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Weights:
     """The shares of the ranks by measured time.
 
-    runs: all on one number of ranks
+    runs: all on one number of ranks; or their folder, or the file of a record
     path: a file to write them to, for `run` and `sweep`
     tell: told if other work disturbed the runs or they are PROVISIONAL, as notes of the
     shares say too
 
     Raises InputError, also for INVALID runs.
     """
-    found = by_time(list(runs))
+    found = by_time(list(load(runs)))
     with telling(tell):
         for note in loud_notes(found):
             progress(f"note: {note}")

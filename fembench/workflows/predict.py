@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fembench.base.arguments import typed
+from fembench.base.arguments import as_in_file, typed
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
@@ -45,7 +45,7 @@ from fembench.records.profile import Profile
 from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.store import load, load_all, load_each
-from fembench.workflows.cases import case_asked, check_words, storage_of
+from fembench.workflows.cases import case_asked, check_least, check_words, storage_of
 
 
 @typed
@@ -53,7 +53,7 @@ def predict(
     machine: Profile | Path | str,
     mesh: Case | Path | str,
     *,
-    ranks: Sequence[int] = (),
+    ranks: int | Sequence[int] = (),
     shares: str | Sequence[float] = "",
     method: str = SIMULATION,
     learn: Sequence[Path | str | Record] = (),
@@ -61,7 +61,7 @@ def predict(
     link: str = "",
     network: str = "x1",
     contention: bool | None = None,
-    machines: Sequence[str] = (),
+    machines: str | Sequence[str] = (),
     now: bool = False,
     hostfile: Path | str = "",
     tell: Callable[[str], None] | None = None,
@@ -71,7 +71,7 @@ def predict(
 
     machine: a profile with a network, as `machine` returns it, or its file
     mesh: preset, box or file; or a case, such as that of a record
-    ranks: if empty, those of a given case, or as many as the profile has
+    ranks: a number or several; if empty, those of a given case, or as many as the profile has
     shares: as for `run`, or "balanced", by the speeds of the profile
     method: "simulation" of the execution graph, or "analytic", bounds in closed form
     learn: runs on this machine, their files or folders, which correct the prices
@@ -79,13 +79,14 @@ def predict(
     link: "SECONDS,BYTES/S[,SECONDS]", in place of the network measured between hosts
     network: "x10", ten times as fast
     contention: whether messages of a host go one after another; None: as far as measured
-    machines: edits of the hosts: fastest, slowest, add:NAME*N, share:N
+    machines: edits of the hosts, one or several: fastest, slowest, add:NAME*N, share:N
     now: for the present load of the hosts, or of those in `hostfile`
     fields: others of the case, as for `run`
 
     Tells the limits of the profile, and what disturbed its measurement. Raises InputError.
     """
     check_words(METHODS, method=method)
+    check_least(0, iterations=iterations)
     known = mesh.flat() if isinstance(mesh, Case) else {}
     with telling(tell):
         study = open_study(
@@ -97,9 +98,9 @@ def predict(
         learned = _learned(learn)
         study = taught(study, learned) if learn else study
         rates = _as_now(study, str(hostfile)) if now else study.rates
-        study = dataclasses.replace(study, rates=rates, edits=tuple(machines), factor=parse_factor(network))
+        study = dataclasses.replace(study, rates=rates, edits=_listed(machines), factor=parse_factor(network))
         usual = known.get("ranks", len(study.profile.environment.rank_host))
-        counts = list(dict.fromkeys(ranks)) or [usual]
+        counts = list(dict.fromkeys(_listed(ranks))) or [usual]
         cases = _cases(mesh, counts, shares_text(shares) or known.get("shares", ""), fields)
         for line in reasons(cases):
             progress(f"predict: {line}")
@@ -111,6 +112,12 @@ def predict(
                 progress(f"note: {warning}")
         _note(study, answers)
     return answers
+
+
+def _listed(given: Any) -> tuple[Any, ...]:
+    """What is given: one, or several."""
+    given = as_in_file(given)
+    return tuple(given) if isinstance(given, list) else (given,)
 
 
 def _answers(

@@ -37,6 +37,7 @@ from fembench.workflows.cases import (
     with_ranks,
 )
 from fembench.workflows.notebook import Runs
+from fembench.workflows.tune import Tuned
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
 MOST_BESIDE = 16  # records that a run is compared with
@@ -50,7 +51,7 @@ def run(
     ranks: int | None = None,
     quick: bool = False,
     results: Path | str = "results/single",
-    weights: Weights | Path | str | None = None,
+    weights: Weights | Tuned | Path | str | None = None,
     reference: Record | Path | str | None = None,
     hostfile: Path | str = "",
     timeout: float = 0.0,
@@ -73,6 +74,7 @@ def run(
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
     hostfile = str(hostfile)
+    weights = weights.weights if isinstance(weights, Tuned) else weights
     check_least(0, timeout=timeout)
     fields = with_ranks(ranks, fields)
     given = {**(QUICK if quick else {}), **_usual_work(mesh, fields), **fields}

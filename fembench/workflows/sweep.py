@@ -39,6 +39,7 @@ from fembench.workflows.sweep_source import (
     source_of,
 )
 from fembench.workflows.sweep_state import standing
+from fembench.workflows.tune import Tuned
 
 
 @typed
@@ -50,7 +51,7 @@ def sweep(
     repetitions: int | None = None,
     results: Path | str | None = None,
     minutes: float = 0.0,
-    weights: Weights | Path | str | None = None,
+    weights: Weights | Tuned | Path | str | None = None,
     machine: Profile | Path | str = "",
     hostfile: Path | str = "",
     settings: Mapping[str, object] | None = None,
@@ -65,10 +66,10 @@ def sweep(
     campaign: a file, or "solution"; without it and `cases`, the default campaign for
     the hosts of the job
     cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are
-    multiplied out
+    multiplied out, but for numbers of shares; a case without a mesh is of m1
     name, repetitions: of the campaign of these cases, by default "python" and 1
     results: folder; by default results/NAME
-    minutes: end after this time; 0: each run once
+    minutes: end after this time, and tell what was left out; 0: each run once
     weights: what `shares` or `tune` found, or its file, for all cases with its number of
     ranks and without shares
     machine: what `machine` returned, or its file, for words of the cases on hosts and memory
@@ -80,6 +81,7 @@ def sweep(
     Raises InputError, and RunFailedError if no run has a record.
     """
     begin = time.monotonic()
+    weights = weights.weights if isinstance(weights, Tuned) else weights
     check_least(0, minutes=minutes)
     _check_asked(campaign, cases, name, repetitions)
     for key in settings or ():
@@ -146,6 +148,9 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
                 raise
             if ended:
                 ended(sweep)
+            elif names := sweep.left_out:  # the command prints them with the tables
+                left = plural(len(names), "case")
+                progress(f"sweep: {left} left out: no time within {limit.minutes:g} minutes: {few(names, 3)}")
     if line := limit.overrun():
         progress(line)
     if not sweep.measured:

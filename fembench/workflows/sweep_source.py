@@ -23,6 +23,7 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import SOLUTION, as_toml, default_campaign, solution_campaign
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.launch.hosts import same_host
+from fembench.partition.shares import shares_text
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.profile import load_profile
@@ -104,7 +105,19 @@ def campaign_of(cases: Sequence[Mapping[str, Any]], **given: str | int | None) -
     if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
         raise InputError(f"sweep: cases = {cases!r}: expected a list of at least one case")
     fields = {name: value for name, value in given.items() if value is not None}
-    return convert({"name": "python", **fields, "cases": as_in_file(list(cases))}, Campaign, where="sweep")
+    tables = [
+        case | {name: _texts(value) for name, value in case.items() if name == "shares"}
+        for case in as_in_file(list(cases))
+    ]
+    return convert({"name": "python", **fields, "cases": tables}, Campaign, where="sweep")
+
+
+def _texts(shares: Any) -> Any:
+    """Shares as a file has them: [2, 1] is "2,1"; [[2, 1], "1:1"] are two values."""
+    if not isinstance(shares, list):
+        return shares
+    numbers = bool(shares) and all(type(one) in (int, float) for one in shares)
+    return shares_text(shares) if numbers else [_texts(one) for one in shares]
 
 
 def folder_of(source: SweepSource, results: Path | str | None) -> Folder:

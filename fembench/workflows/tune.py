@@ -12,6 +12,7 @@ without it, so that its benefit is measured and not only computed. Of a mixed li
 devices, the device ranks run alone, and so do those on cores.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.progress import progress, telling, working
+from fembench.base.units import clock, plural
 from fembench.bench.campaign_file import run_id
 from fembench.bench.duration import about
 from fembench.launch.allocation import allocation, is_open
@@ -32,6 +34,7 @@ from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, hostfile_text, same_host
 from fembench.launch.scratch import made, occupied, reserved, writable_file
 from fembench.records.case import Case
+from fembench.records.quiet import disturbance
 from fembench.records.record import Record, part_held
 from fembench.records.store import save
 from fembench.records.validity import SETS, WARMUPS
@@ -267,6 +270,8 @@ def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> Case:
     The case of the first run: equal, or as equal as the devices hold.
     """
     equal, record = first_run(equal, run)
+    if loud := disturbance([record.environment]):
+        progress(f"note: {loud}; until then, no verdict is possible: stop this one with Ctrl-C")
     for number in range(1, rounds + 1):
         sizes = [earlier for earlier, _ in trail.rounds] if record.environment.devices else []
         weights = by_time([*sizes, record])
@@ -347,9 +352,13 @@ def compare(
         kept = trail.alone.setdefault(name, [])
         where = {"on": [hosts[rank] for rank in ranks]} if len(set(hosts)) > 1 else {}
         contestants.append(Contestant(name, case, kept, where))
+    began = time.monotonic()
     for pair in range(1, pairs + 1):
         for one in contestants[:: 1 if pair % 2 else -1]:
             one.runs.append(run(one.case, f"pair {pair}/{pairs}, {one.name}", **one.where))
+        if left := pairs - pair:
+            seconds = (time.monotonic() - began) / pair * left
+            progress(f"tune: {plural(left, 'pair')} to come, in about {clock(seconds)}")
 
 
 def proven(weights: Weights, proof: Proof) -> Weights:

@@ -158,6 +158,13 @@ def test_rows_that_are_too_wide_are_split_into_blocks_that_begin_with_what_tells
     assert [line.split()[:2] for line in found if line.startswith("m1")] == [["m1", "1"], ["m1", "2"]] * 2
 
 
+def test_of_a_table_that_is_split_the_columns_that_tell_no_rows_apart_are_not_repeated():
+    heads = ["mesh", "method", "ranks", "one", "two", "three"]
+    rows = [["the-mesh-of-a-long-name.msh", "sym", ranks, *["123 456 789 012"] * 3] for ranks in (1, 2)]
+    blocks = shown(table(heads, rows, align="llrrrr"), 80).split("\n\n")
+    assert [block.splitlines()[0].split() for block in blocks] == [heads[:5], ["mesh", "ranks", "three"]]
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_table_that_is_too_wide_has_its_heads_above_its_values_for_any_number_of_rows(n):
     heads = ["mesh", "one", "two", "three", "four"]

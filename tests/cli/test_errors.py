@@ -19,6 +19,7 @@ PROFILE = "machine profile, which fembench characterize makes"
 ANY = "preset, box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file or folder"
 MESH = "preset, box:…, or a mesh file, as in fembench run"
 MAKES = "`fembench characterize -o no-such.json` makes"
+PROFILE_MADE = "machine profile: `fembench characterize -o machine.json` makes one"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,15 @@ MAKES = "`fembench characterize -o no-such.json` makes"
         ),
         ("peers m1 --tolerance 1", "--tolerance 1: expected a number between 0 and 1"),
         ("sweep --minutes 0", "--minutes 0: expected a number above 0"),
+        (
+            "predict m --machine m.json --iterations -1",
+            "--iterations -1: expected a whole number of at least 1",
+        ),
+        (
+            "predict m --machine .",
+            f".: a folder; expected the file of a {PROFILE_MADE}",
+        ),
+        ("doctor --hostfile no-such", "cannot read no-such: No such file or directory"),
         ("run m1 --weights=", "--weights '': expected a value; see fembench run --help"),
         ("run m1 --solver pets", "--solver pets: expected own or petsc; did you mean 'petsc'?"),
         ("mesh bx", "ACTION bx: expected box, info or convert; did you mean 'box'?"),
@@ -68,6 +78,31 @@ MAKES = "`fembench characterize -o no-such.json` makes"
 def test_a_slip_is_answered_with_the_nearest_word(capsys, words, said):
     assert main(words.split()) == 2
     assert capsys.readouterr() == ("", f"fembench: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("trace a.json b.json", "expected one record, got 2 files; see fembench trace --help"),
+        (
+            "place a.json b.json c.json --machine m.json",
+            "expected one record, got 3 files; see fembench place --help",
+        ),
+        (
+            "predict m1 --machine m.json -o p.json --against a.json b.json",
+            "expected one record, got 2 files; see fembench predict --help",
+        ),
+        ("trace a.json no.json", "unknown argument 'no.json'; see fembench trace --help"),
+        ("doctor a.json", "unknown argument 'a.json'; see fembench doctor --help"),
+    ],
+)
+def test_several_files_in_place_of_one_as_a_pattern_names_them_are_counted(
+    tmp_path, monkeypatch, refusal, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    for name in "abcm":
+        Path(f"{name}.json").touch()
+    assert refusal(*words.split()) == f"fembench: {said}\n"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from planted_nodes import Planted, planted_nodes
 from planted_profile import planted_profile
 from planted_records import planted
 
+import fembench
 from fembench.base.errors import AllocationLostError, InputError, UnsharedError
 from fembench.bench import campaign as campaigns
 from fembench.bench import schedule
@@ -392,6 +393,14 @@ def test_a_campaign_of_which_no_run_ends_in_time_fails_and_says_so(short, capsys
 def test_minutes_have_to_be_a_number_that_leaves_time_for_runs(ranks, minutes, line, refusal):
     assert line in refusal("sweep", "--minutes", minutes)
     assert (ranks.ran, Path("results").exists()) == ([], False)
+
+
+def test_a_sweep_from_python_tells_which_cases_it_left_out(short):
+    short.too_long = ("m2",)
+    told = []
+    found = fembench.sweep("c.toml", minutes=0.03, tell=told.append)
+    assert {record.case.question.mesh for record in found} == {"m1"}
+    assert "sweep: 1 case left out: no time within 0.03 minutes: m2 · sym · 1 rank" in told
 
 
 def test_a_sweep_that_ended_late_says_by_how_much(monkeypatch):

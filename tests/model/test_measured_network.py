@@ -9,6 +9,7 @@ from planted_machine import flat_class, planted_machine, planted_network
 from planted_runs import study_of
 
 from fembench.base.errors import InputError
+from fembench.base.terminal import arranged, columns_of
 from fembench.characterize.estimate import estimated, kielmann_costs
 from fembench.model.closed_form_prices import bounded
 from fembench.model.events import simulate_events
@@ -340,6 +341,19 @@ def test_the_samples_of_the_load_widen_the_interval_around_their_median(method):
     assert (lower, higher) == pytest.approx((low / 2, high * 2), rel=1e-6)
 
 
+def test_each_part_of_a_table_of_messages_that_is_split_begins_with_pair_and_bytes():
+    cold = ColdCost(m=8, computed=1e-3, swept=True, send=2e-6, latency=0.0, receive=3e-6)
+    network = estimated(brought_home(), (0, 0, 1))
+    classes = tuple(msgspec.structs.replace(one, cold=(cold,)) for one in network.classes)
+    table = columns_of(costs_table(msgspec.structs.replace(network, classes=classes)).splitlines())
+    blocks, _ = arranged(table, 80)
+    assert len(blocks) > 1
+    for block in blocks:
+        assert [column.head for column in block[:2]] == ["pair", "bytes"]
+        rows = list(zip(block[0].cells, block[1].cells))
+        assert len(set(rows)) == len(rows) > len(classes)
+
+
 def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_path):
     network = estimated(brought_home(), (0, 0, 1))
     profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
@@ -349,7 +363,7 @@ def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_pa
     cold = ColdCost(m=8, computed=1e-3, swept=True, send=2e-6, latency=0.0, receive=3e-6)
     one = msgspec.structs.replace(flat_class("cold", latency=5e-6, a_byte=0.0), cold=(cold,))
     shown = costs_table(msgspec.structs.replace(network, classes=(one,)))
-    (row,) = (line for line in shown.splitlines() if "8 B after computing 1 ms" in line)
+    (row,) = (line for line in shown.splitlines() if "cold, after computing 1 ms" in line)
     assert [cell.strip() for cell in row.split("|")[4:8]] == ["3 µs", "5 µs", "4 µs", "12 µs"]
     measured = msgspec.structs.replace(network, contention=(crowd(1.5, 2, 65536, "between"),), polling=1.9)
     text = network_text(measured, synthetic="a lab")

@@ -1,5 +1,7 @@
 """Fields of a case: declared once, grouped, resolved, and read from flat options and campaigns."""
 
+import traceback
+
 import msgspec
 import pytest
 
@@ -102,3 +104,12 @@ def test_a_recurrence_is_kept_under_the_name_that_older_records_have():
     assert msgspec.convert(stored, Case) == made
     with pytest.raises(InputError, match="unknown key 'variant'"):
         new_case({"variant": "pipelined"}, "here")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"variant": "pipelined"}, {"ranks": "two"}, {"threads": 2, "storage": "ebe"}]
+)
+def test_a_refusal_shows_no_other_error_behind_it(fields):
+    with pytest.raises(InputError) as caught:
+        new_case(fields, "here")
+    assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1

@@ -46,6 +46,7 @@ def test_a_profile_and_what_follows_from_it_begin_with_what_disturbed_it(taken, 
     assert bool(said) == bool(begins)
     assert ("DISTURBED" in as_text(made)[:9]) == bool(what)
     assert repr(made).startswith("Profile(2 ranks of 1 host, measured 20")
+    assert repr(made).endswith(", DISTURBED)") == bool(what)
     assert bool(network_disturbed(made)) == ("messages" in what)
 
 

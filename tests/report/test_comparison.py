@@ -21,7 +21,7 @@ from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.records import phases as ph
 from fembench.records.store import save
-from fembench.report.comparison import SideRuns, compared, mean_ratio
+from fembench.report.comparison import BOTH, SideRuns, compared, mean_ratio
 from fembench.report.comparison_tables import comparison_tables, conclusions, more, range_in_words
 from fembench.report.plots import bars
 from fembench.report.table import text, to_json
@@ -90,7 +90,9 @@ def test_nothing_follows_from_a_side_whose_runs_were_disturbed_which_is_named():
     both = conclusions([held(disturbed(runs()), disturbed(runs(seed=1)))])[2]
     assert "but runs of new and old were DISTURBED: " in both
     assert both.endswith(" Make 3 quiet runs of new and old, better 5.")
-    assert said[2:] == ["What differs: CPU time of other work."]
+    phases, differs = said[2:]
+    assert phases == "`--all` prints the times of the phases, of which none has a verdict."
+    assert differs == "What differs: CPU time of other work."
     (row,) = rows(found, "differences")
     assert (row["base"], row["other"]) == ("others used up to 40 % of the CPU time on node8", "none")
     (row,) = rows(found, "comparison")
@@ -171,7 +173,7 @@ def test_one_run_each_has_a_ratio_but_neither_interval_nor_verdict():
     [
         ({"mesh": "m3"}, "no ratio: different meshes"),
         ({"problem": "bar"}, "no ratio: different problems"),
-        ({"storage": "sym"}, "no ratio: different values of storage"),
+        ({"storage": "sym"}, f"no ratio: different values of storage{BOTH}"),
         ({"ranks": 2}, "no ratio: different numbers of ranks"),
         ({"mesh": "m3", "ranks": 2, "storage": "sym"}, "no such case on the other side"),
     ],
@@ -193,7 +195,7 @@ def test_a_case_is_told_against_its_nearest_relative_though_that_one_has_a_partn
         [*alone, *runs(n=1, storage="sym")], [*runs(n=1, storage="sym"), *runs("m3", n=1, storage="sym")]
     )
     assert {(r["mesh"], r["method"], r["reason"]) for r in rows(found, "not_compared")} == {
-        ("m2", "csr", "no ratio: different values of storage"),
+        ("m2", "csr", f"no ratio: different values of storage{BOTH}"),
         ("m3", "sym", "no ratio: different meshes"),
     }
 

@@ -69,3 +69,10 @@ def test_a_campaign_says_it_once(warned, tmp_path):
     used = weights("emulated speeds 1,0.5", notes=(DISTURBED,))
     said = [f"weights: {DISTURBED}", f"the weights are of {EMULATED}, but used for real ranks"]
     assert warned(used, "sweep", "c.toml", "--results", "out", "--no-report") == said
+
+
+def test_an_export_for_another_program_says_it_too(tmp_path, capsys):
+    save_weights(weights("emulated speeds 1,0.5"), tmp_path / "w.json")
+    assert main(["weights", str(tmp_path / "w.json"), "--export", "shares"]) == 0
+    said = f"fembench: warning: the weights are of {EMULATED}, but used for real ranks\n"
+    assert capsys.readouterr().err == said

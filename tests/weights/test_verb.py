@@ -145,7 +145,7 @@ def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys
     assert len(note) < 160
     assert note in text
     assert main(["weights", str(out), "--export", "shares"]) == 0
-    assert f"note: {note}" in capsys.readouterr().err
+    assert f"warning: weights: {note}" in capsys.readouterr().err
     valid = replace(made, verdict=Verdict("VALID", (), ()))
     assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
 
@@ -163,7 +163,7 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
         "or use idle hosts, and use hosts that share no processors, then repeat"
     )
     assert main(["weights", path, "--export", "shares"]) == 0
-    assert f"note: {line}" in capsys.readouterr().err
+    assert f"warning: weights: {line}" in capsys.readouterr().err
     assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -28,11 +29,13 @@ from fembench.mesh.presets import PRESETS
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import load_profile, save_profile
 from fembench.records.store import load as load_record
+from fembench.records.store import save
 from fembench.records.verdict import Verdict
-from fembench.records.weights import as_text, load_weights, loud_notes
+from fembench.records.weights import as_text, load_weights, loud_notes, shares_of
 from fembench.workflows.cases import case_asked
 from fembench.workflows.notebook import Runs
 from fembench.workflows.predict import _learned
+from fembench.workflows.tune import Tuned
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "howto" / "python.md").read_text(encoding="utf-8")
@@ -130,6 +133,22 @@ def test_values_of_a_case_may_be_those_of_numpy_ranges_and_paths(folder):
         assert [job.run.case.placement.ranks for job in plans[-1].jobs] == [1, 2]
     asked = case_asked("m1", {"ranks": np.int64(2), "shares": np.array([2, 1.5])})
     assert (asked.placement.ranks, asked.placement.shares) == (2, "2,1.5")
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ([2, 1.5], {"2,1.5"}),
+        (np.array([2, 1]), {"2,1"}),
+        ([[2, 1], "1:1", (1, 3)], {"2,1", "1:1", "1,3"}),
+        (["", "7:1"], {"", "7:1"}),
+    ],
+)
+def test_shares_of_a_sweep_are_text_or_numbers_and_several_of_them_are_several_cases(folder, given, texts):
+    plans = []
+    case = {"mesh": "m1", "ranks": 2, "shares": given}
+    fembench.sweep(cases=[case], name="shared", planned=plans.append)
+    assert {job.run.case.placement.shares for job in plans[0].jobs} == texts
 
 
 def test_shares_of_a_case_are_text_or_numbers():
@@ -251,7 +270,12 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (
             lambda: fembench.run("m1", weights=2.5),
             InputError,
-            "weights = 2.5: expected Weights, a path or None",
+            "weights = 2.5: expected Weights, Tuned, a path or None",
+        ),
+        (
+            lambda: fembench.run("m1", weights=Runs([])),
+            InputError,
+            "run: weights is Runs: expected Weights, Tuned, a path or None",
         ),
         (lambda: fembench.run("m1", quick="no"), InputError, "run: quick = 'no': expected True or False"),
         (lambda: fembench.run("m1", tell="all"), InputError, "tell = 'all': expected a function or None"),
@@ -266,10 +290,14 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
             "predict: machine = None: expected Profile or a path",
         ),
         (lambda: fembench.predict("m.json", "m1", learn=[3]), InputError, "(each a path or Record)"),
-        (lambda: fembench.predict("m.json", "m1", ranks="12"), InputError, "ranks = '12': expected a list"),
+        (lambda: fembench.predict("m.json", "m1", ranks="12"), InputError, "a whole number or a list"),
+        (lambda: fembench.predict("m.json", "m1", iterations=-1), InputError, "iterations = -1: expected"),
+        (lambda: fembench.predict(".", "m1"), InputError, ".: a folder; expected the file of a machine"),
         (lambda: fembench.page(7), InputError, "page: runs = 7: expected Runs or a path"),
-        (lambda: fembench.shares("r"), InputError, "shares: runs = 'r': expected Runs"),
+        (lambda: fembench.shares(2), InputError, "shares: runs = 2: expected Runs or a path"),
+        (lambda: fembench.shares("r"), InputError, "r: no such folder; expected a folder"),
         (lambda: fembench.doctor(hostfile=4), InputError, "doctor: hostfile = 4: expected a path"),
+        (lambda: fembench.doctor("nope"), InputError, "cannot read nope: No such file or directory"),
         (lambda: fembench.verb("timers", 3), InputError, "verb: words = 3: expected text"),
         (lambda: fembench.verb(), InputError, "expected the name of a verb"),
         (lambda: fembench.machine(1), InputError, "network of 1 rank"),
@@ -343,6 +371,13 @@ def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_sto
     assert found[0].predicted.iteration == by_command
     given = fembench.predict(profile, "m1", ranks=[2], storage="csr", shares="balanced")
     assert replace(given[0].predicted, created="") == replace(found[0].predicted, created="")
+    for ranks in (2, np.int64(2), np.array([2]), range(2, 3)):
+        alike = fembench.predict(profile, "m1", ranks=ranks, storage="csr", shares="balanced")
+        assert alike[0].predicted.iteration == by_command
+    (by_array,) = fembench.predict(profile, "m1", ranks=2, shares=np.array([4, 1]))
+    assert by_array.predicted.case.placement.shares == "4,1"
+    one, several = (fembench.predict(profile, "m1", machines=m) for m in ("fastest", ["fastest"]))
+    assert one[0].predicted.iteration == several[0].predicted.iteration
     assert [*map(math.isnan, found.latest)] == [True], "without iterations, no time of a solution"
     for asked, said in (
         ({"ranks": [0]}, "ranks = 0"),
@@ -390,6 +425,35 @@ def test_a_sweep_takes_weights_and_a_profile_as_they_were_returned(folder):
     assert [job.run.case.placement.shares for job in plans[0].jobs] == ["", as_text(weights)]
     with pytest.raises(InputError, match=r"^Weights\(shares .*\): weights of 2 ranks fit no case"):
         fembench.sweep(cases=[{"mesh": "m1"}], name="by", weights=weights, planned=plans.append)
+
+
+def test_what_tune_returned_stands_for_its_weights(folder, monkeypatch):
+    weights = fembench.shares(Runs([replace(planted([1.0, 0.5]), verdict=Verdict("VALID", (), ()))]))
+    tuned = Tuned(weights, Mock(), Path("w.json"), Path("runs"))
+    asked, plans = [], []
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **_: asked.append(case) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fembench.run("m1", ranks=2, weights=tuned)
+    fembench.sweep(cases=[{"ranks": 2}], name="tuned", weights=tuned, planned=plans.append)
+    cases = [*asked, plans[0].jobs[0].run.case]
+    assert [case.placement.shares for case in cases] == [as_text(weights)] * 2
+    assert fembench.parts("m1", weights=tuned).partition.targets == pytest.approx(shares_of(weights))
+
+
+def test_shares_follow_from_a_folder_as_from_its_runs(tmp_path):
+    save(planted([1.0, 0.5]), tmp_path / "runs")
+    assert fembench.shares(tmp_path).ranks == fembench.shares(fembench.load(tmp_path)).ranks
+
+
+@pytest.mark.parametrize("loud", [True, False])
+def test_a_machine_whose_measurement_was_disturbed_says_so(folder, monkeypatch, loud):
+    facts = {"others_percent": 60.0, "others_resolution": 0.8} if loud else {}
+    made = on_hosts_with(planted_profile([1.0, 1.0]), **facts)
+    monkeypatch.setattr("fembench.workflows.characterize.measured_speeds", lambda *_: made)
+    told = []
+    found = fembench.machine(2, network=False, tell=told.append)
+    assert [line[:38] for line in told[1:]] == ["note: DISTURBED: others used up to 60 "] * loud
+    assert repr(found).endswith(", DISTURBED)") == loud
 
 
 def test_a_profile_as_it_was_returned_gets_a_network(folder, monkeypatch):
@@ -483,6 +547,8 @@ def test_the_script_of_the_guide_runs_as_it_stands(tmp_path, monkeypatch, capfd,
     script = {}
     exec(SCRIPT, script)
     assert {"assembly", "cg.loop"} <= {row[-8] for row in script["rows"]}
+    rules = [rule for record in (*script["runs"], *script["run"]) for rule in record.verdict.rules]
+    assert all(rule.ok for rule in rules if rule.id == "C3"), "too short for the clock"
     (compared,) = script["found"].found
     assert (compared.base.name, compared.other.name) == ("script", "other")
     told = capfd.readouterr()

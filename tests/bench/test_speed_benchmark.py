@@ -42,7 +42,7 @@ def test_a_program_that_fails_ends_its_part_and_keeps_the_rows_before():
     assert (last.what, last.promise.verdict) == ("part: 'bytes'", "not measured")
 
 
-@pytest.mark.parametrize(("l3", "least"), [(1 << 30, 0.7), (1 << 10, 0.9)])
+@pytest.mark.parametrize(("l3", "least"), [(1 << 30, 0.55), (1 << 10, 0.9)])
 def test_a_product_that_l3_holds_has_a_limit_of_its_own_in_the_quick_run_alone(l3, least, monkeypatch):
     monkeypatch.setattr(speed, "host_facts", lambda: SimpleNamespace(caches={"L3": l3}))
     names = ("read", "product sym", "product bsr")
@@ -51,7 +51,7 @@ def test_a_product_that_l3_holds_has_a_limit_of_its_own_in_the_quick_run_alone(l
     quick, full = ([row.target for row in speed.products(tools, s)] for s in (speed.QUICK, speed.FULL))
     assert quick[:2] == [least, least]
     assert full[:2] == [0.9, 0.9]
-    assert quick[-1] == full[-1] == 0.85
+    assert (quick[-1], full[-1]) == (min(least, 0.85), 0.85)  # of two processes
 
 
 def iterations(*peers):

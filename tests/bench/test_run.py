@@ -147,5 +147,5 @@ def test_kernels_without_openmp_refuse_a_second_thread(monkeypatch):
 def test_more_threads_than_cores_are_refused_in_a_line(tmp_path):
     done = cli("run", "m1", "--threads", "1000", "--results", tmp_path)
     assert done.returncode == 2
-    assert "threads = 1000: no host has so many cores for a rank" in done.stderr
+    assert "--threads 1000: no host has so many cores for a rank" in done.stderr
     assert not list(record_paths(tmp_path))

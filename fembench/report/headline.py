@@ -112,8 +112,8 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     for ok, rules in ((False, unmet), (None, {id for _, id in broken} - unmet)):
         why += f"; rules {STATES[ok]}: {', '.join(map(named, sorted(rules)))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
-    apart = units.plural(len(found) - len(of_real_hosts(found)), "case")
-    why += "" if apart == "0 cases" else f"; {apart} SYNTHETIC, left out of the next lines"
+    if apart := len(found) - len(of_real_hosts(found)):
+        why += f"; {units.plural(apart, 'case')} SYNTHETIC, left out of the next lines"
     runs = units.plural(len(records), "run")
     return HeadlineRow("verdict", worst, remark=f"{runs}: {', '.join(counts)}{why}")
 

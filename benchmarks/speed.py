@@ -41,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 THESIS_MESH = HERE.parent / "meshes" / "thesis3.msh"
 CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"
 TURNS = 15  # of imports
-LAYOUTS = 6  # runs of each layout of ranks and threads
+LAYOUTS = 15  # runs of each layout of ranks and threads
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def of_roof(found: dict[str, Any], name: str) -> Any:
 
 def threads(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     """Line 1: the product of one rank of two threads, in turns with that of two ranks."""
-    words = ["--iterations", 30, "--sets", 5, "--warmups", 1, "--json", "--results"]
+    words = ["--iterations", 30, "--sets", 3, "--warmups", 1, "--json", "--results"]
     found: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(LAYOUTS):

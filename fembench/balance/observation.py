@@ -200,7 +200,7 @@ class Tuning:
 
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
     origin: Origin = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
-    net: bool = False  # Comm minus bytes that become remote; Gomes (2014) counts only those that become local
+    net: bool = False  # Comm less bytes that become remote; Gomes (2014): only those that become local
     hysteresis: float = 0.05  # fraction of the iteration that a proposal must save
     shown: int = 10  # candidates stored in a ledger
 

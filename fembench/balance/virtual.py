@@ -27,7 +27,7 @@ speed = 0.33
 at = 200
 blocks = [0, 1]
 weight = 3.0
-[[events]]                 # a drift: the speed changes linearly to this one within `over` iterations
+[[events]]                 # the speed changes linearly to this one within `over` iterations
 at = 250
 rank = 1
 speed = 0.5

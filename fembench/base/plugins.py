@@ -33,7 +33,7 @@ SINGULAR: dict[Kind, str] = {
     "recurrences": "recurrence",
     "policies": "policy",
 }  # of the kinds that a case names
-_brought: dict[str, str] = {}  # "policy patient" -> "fembench-hello 1.0", of what this process has loaded
+_brought: dict[str, str] = {}  # "policy patient" -> "fembench-hello 1.0", as loaded here
 
 
 @functools.cache

@@ -78,7 +78,7 @@ def fitting(stream: TextIO | None, redirect: Callable[[Any], Any]) -> Iterator[N
 
 @contextlib.contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print as much as is read; after `head` has gone, the rest goes nowhere, and what follows is done."""
+    """Print as much as is read: after `head` has gone, nothing, but what follows is done."""
     try:
         yield
     except BrokenPipeError:

@@ -179,7 +179,7 @@ def describe(
     for row in rows:
         known = hosts.setdefault(row.host.name, row.host)
         worst = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
-        hosts[known.name] = msgspec.structs.replace(worst, energy=known.energy)  # read on its first rank
+        hosts[known.name] = msgspec.structs.replace(worst, energy=known.energy)  # of its first rank
         ranks.setdefault(known.name, []).append(row)
     order = list(hosts)
     return Environment(

@@ -53,7 +53,7 @@ class CpuTimes(NamedTuple):
     at: float
     spent: tuple[float, ...]  # as host.stat_ticks has them
     own: dict[str, float]  # of each process of the job
-    beside: dict[int, float] | None = None  # process -> seconds, of all others; None: some cannot be seen
+    beside: dict[int, float] | None = None  # process -> seconds; None: some cannot be seen
 
 
 Clock = Callable[[], float]

@@ -46,7 +46,7 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
 }
 # where Open MPI takes hosts from
 PLACED = "PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile"
-PLACES = "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"  # bind threads, the first one at once
+PLACES = "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"  # bind threads, the first at once
 MOST_PER_CORE = 64  # ranks started on this machine: each takes 60 MiB
 
 

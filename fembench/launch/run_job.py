@@ -323,6 +323,6 @@ def _end_group(process: subprocess.Popen, variables: Mapping[str, str]) -> None:
     process.wait()
     if ran or process.returncode < 0:
         left = Path(variables.get("TMPDIR", "/tmp"), f"ompi.{process.pid}")
-        shutil.rmtree(left, ignore_errors=True)  # or the next prterun with this number ends at once
+        shutil.rmtree(left, ignore_errors=True)  # else the next prterun of this number ends at once
         if sys.platform == "linux":
             end_strays(process.pid, variables)

@@ -16,7 +16,7 @@ class Element(Struct, frozen=True, eq=False):
     name: str
     nodes: int
     facets: np.ndarray  # (n_facets, 3 | 4) outward: counter-clockwise seen from outside
-    corners: np.ndarray  # (n_corners, 4) a node and three neighbours, right-handed; one suffices for a tet
+    corners: np.ndarray  # (n_corners, 4) a node and three neighbours, right-handed; of a tet, one
     edges: np.ndarray  # (n_edges, 2)
     meshio: str  # the name of the cell in meshio
     facet_meshio: str

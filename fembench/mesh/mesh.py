@@ -32,9 +32,9 @@ class Mesh:
     cells: np.ndarray  # (n_cells, nodes of the element) int32
     element: str  # "tet4" or "hex8"
     name: str = "mesh"
-    node_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32 nodes, ascending
+    node_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32, ascending
     facet_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n, 3 | 4) int32, outward
-    cell_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32 cells, ascending
+    cell_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32, ascending
     _hash: str = field(default="", init=False, repr=False)
     _behind: np.ndarray | None = field(default=None, init=False, repr=False)
 

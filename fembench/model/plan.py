@@ -111,7 +111,7 @@ class Segment:
     turns: int
     node_table: NodeTable
     message_table: MessageTable
-    before: I64  # (n_nodes,) previous node of the same rank; rank - n_ranks (negative) for the first
+    before: I64  # (n_nodes,) previous node of the rank; of its first, rank - n_ranks (negative)
     levels: list[I64]  # nodes whose waits depend on earlier levels only
     last: I64  # (n_ranks,) last node of each rank; rank - n_ranks if it has none
     busy: F64  # (n_ranks, n_phases) seconds per turn

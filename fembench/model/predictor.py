@@ -57,7 +57,7 @@ class Predictor:
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()  # ids of the runs
-    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations of a converged run
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations
     state: tuple[StateReading, ...] = ()  # of the hosts, in order of time
 
     def slots(self, ranks: int) -> list[Slot]:

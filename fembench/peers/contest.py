@@ -35,7 +35,7 @@ class Stage:
     serial: Prepared | None  # on rank 0
     parallel: Prepared | None  # on all ranks, if there are several
     system: System | None  # on rank 0
-    iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner, of numpy
+    iterates: dict[str, F64] = field(default_factory=dict)  # on rank 0, by preconditioner
 
     def control(self, fixed: int = 0) -> StoppingCriterion:
         """Stop at the tolerance, or after a number of iterations."""

@@ -55,7 +55,7 @@ class Cells(Struct, frozen=True):
     """The cells of this rank's part, ascending, with what travels with them."""
 
     numbers: I32  # (n,)
-    nodes: I32  # (n, nodes of the element) global numbers; `sliced_piece` replaces them by local ones
+    nodes: I32  # (n, nodes of the element) global; `sliced_piece` makes them local
     facets: I32  # (k, 3) cell, local facet, tag; ascending
     kinds: I32  # (k, 2) cell, cell tag
     parts: NDArray[np.integer]  # (n,) connected part of each; all 0 if there is one

@@ -119,7 +119,7 @@ def _offsets(counts: I64) -> I64:
     return np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
 
 
-INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
+INSIDE, BESIDE, SHARED, DROPPED = range(4)  # interior nodes, those beside shared ones, interface
 Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 

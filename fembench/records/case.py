@@ -228,7 +228,7 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
 
 
 def _wrong_value(values: Mapping[str, Any], where: str) -> InputError | None:
-    """The error for the first field whose value has another type, which says more than that of a file."""
+    """The error for the first field whose value has another type; a file's says less."""
     wrong = (n for n, value in values.items() if n in FIELDS and not FIELDS[n].allows(value))
     name = next(wrong, None)
     return refused_value(where, name, values[name]) if name else None

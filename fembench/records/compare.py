@@ -15,7 +15,7 @@ from fembench.base.units import few
 from fembench.records.case import Case, fields_of
 from fembench.records.record import Environment, Record
 
-_OF_JOBS = ("FEMBENCH_STARTER", "SLURM_JOB_ID", "SLURM_JOB_NODELIST")  # variables that name a job
+_OF_JOBS = ("FEMBENCH_STARTER", "SLURM_JOB_ID", "SLURM_JOB_NODELIST")  # they name a job
 # fields of a case that decide what is computed; not the names of mesh and problem, nor hosts
 _ASKED = [n for n in fields_of("question", "method", "placement") if n not in ("mesh", "problem", "hosts")]
 

@@ -187,20 +187,20 @@ class Network(Frozen, frozen=True):
     polling: float | None = None  # computing time beside a waiting rank over that alone
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
-    cold: tuple[PairSamples, ...] = ()  # after computing, in turn with those right after a message
+    cold: tuple[PairSamples, ...] = ()  # after computing, in turn with those after a message
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()  # names of the classes, also before these are estimated
     blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send
     trains: tuple[Trains, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     kielmann: tuple[KielmannCost, ...] = ()
-    overlap_left: float | None = None  # fraction of a large message's time that computing does not hide
+    overlap_left: float | None = None  # fraction of a large message that computing does not hide
     loads: tuple[RankLoad, ...] = ()
     seconds: float = 0.0  # duration of the measurement
     settings: NetworkSettings | None = None  # None: not recorded
     taken: tuple[HostTaken, ...] = ()  # [host]; (): not recorded
-    numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
-    across: tuple[int, ...] = ()  # [host] -> class between its NUMA nodes; -1: as on one node; (): none
+    numa: tuple[int, ...] = ()  # [rank] NUMA node; -1: several, or unknown; (): not recorded
+    across: tuple[int, ...] = ()  # [host] class between NUMA nodes; -1: as on one; (): none
 
 
 class NetworkFound(Frozen, frozen=True):

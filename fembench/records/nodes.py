@@ -43,7 +43,7 @@ class NodeSamples(Frozen, frozen=True):
     host: int  # index into the hosts of the environment
     facts: NodeFacts
     cpus: tuple[int, ...]  # [core] -> CPU that its rank is bound to; -1: not bound to one core
-    cores: tuple[tuple[float, ...], ...]  # [core][round] flop/s, one core after the other, data in cache
+    cores: tuple[tuple[float, ...], ...]  # [core][round] flop/s, one after the other, data in cache
     cores_busy: tuple[tuple[float, ...], ...]  # [core][round]
     together: tuple[float, ...]  # [round] flop/s of all cores at once, data in cache
     together_busy: tuple[float, ...]  # [round]

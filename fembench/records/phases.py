@@ -54,7 +54,7 @@ NAMES = (
 
 # Groups of phases to add up
 CG_PARTS = tuple(k for k, name in enumerate(NAMES) if name.startswith("cg."))
-TOP_LEVEL = tuple(k for k in range(len(NAMES)) if k not in CG_PARTS)  # together they cover the program
+TOP_LEVEL = tuple(k for k in range(len(NAMES)) if k not in CG_PARTS)  # they cover the program
 PRODUCT_PARTS = (SPMV_INTERIOR, SPMV_INTERFACE)
 VECTOR_PARTS = (DOT, AXPY, PRECOND)
 CG_COMPUTING = (*PRODUCT_PARTS, *VECTOR_PARTS)

@@ -32,7 +32,7 @@ class Predicted(Frozen, frozen=True):
     mesh: str  # hash
     hosts: tuple[str, ...]  # [rank]
     iteration: float  # CG time per iteration, slowest rank
-    low: float  # of `iteration`: nine runs out of ten take from `low` to `high` seconds per iteration
+    low: float  # seconds per iteration: nine runs of ten take `low` to `high`
     high: float
     assembly: float  # per set, slowest rank
     phases: dict[str, float]  # of an iteration, mean over ranks
@@ -42,7 +42,7 @@ class Predicted(Frozen, frozen=True):
     synthetic: str = ""
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
-    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the learned runs, by time
+    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and learned runs
     provisional: str = ""  # why the profile may be wrong: other work disturbed its measurement
 
 

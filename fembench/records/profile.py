@@ -40,7 +40,7 @@ class Speed(Frozen, frozen=True):
     rank: int
     phase: str  # assembly, product, updates, triad, read; with devices also pack, unpack
     storage: str  # of a product; else ""
-    level: Level  # memory levels that hold the rank's symmetric matrix, or the arrays of triad and read
+    level: Level  # that holds the symmetric matrix, or the arrays of triad and read
     corunning: int  # ranks of the host in the same kernel at the same time, this one included
     unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
     units: int  # per call
@@ -74,7 +74,7 @@ class Profile(Frozen, frozen=True):
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
-    state: tuple[StateReading, ...] = ()  # core and memory of each host in every round; (): not recorded
+    state: tuple[StateReading, ...] = ()  # of each host in every round; (): not recorded
     device: str = "cpu"  # what the ranks compute on, as in Case
 
     def __repr__(self) -> str:

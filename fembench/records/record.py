@@ -58,13 +58,13 @@ class HostFacts(Frozen, frozen=True):
     load_average: float = 0.0  # 1 minute, before the run
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
-    others_percent: float = -1.0  # of its ranks' CPU time in the timed sets, used by others; -1: not measured
+    others_percent: float = -1.0  # of its ranks' CPU time in timed sets; -1: not measured
     # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not
     # report it
     others_resolution: float = 0.0
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
-    machine: int = -1  # the same number: hosts of one kernel, which share its processors; -1: not recorded
+    machine: int = -1  # hosts of one kernel have the same; -1: not recorded
     energy: EnergyFacts | None = None  # of its machine; None: not recorded
 
 
@@ -140,7 +140,7 @@ class Environment(Frozen, frozen=True):
     hosts_asked: str = NOT_RECORDED  # lines of the host file, or names from the batch system; "": neither
     # [rank] -> cores that it may run on, each by its first CPU; (): not recorded
     cores: tuple[tuple[int, ...], ...] = ()
-    numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
+    numa: tuple[int, ...] = ()  # [rank] NUMA node; -1: several, or unknown; (): not recorded
     crowded: bool = False  # more ranks than cores, or cores that ranks share, were asked for
     devices: tuple[DeviceFacts, ...] = ()  # [rank]; (): all ranks compute on cores
     # methods of other installed packages: "policy patient" -> "fembench-hello 1.0"
@@ -270,7 +270,7 @@ class SolveFacts(Frozen, frozen=True):
     triads: tuple[tuple[float, ...], ...] = ()
     # core and memory of each host, mean of before and after the sets; (): not recorded
     state: tuple[StateReading, ...] = ()
-    levels: tuple[LevelTimes, ...] = ()  # of multigrid, the mesh first; (): another method, or not recorded
+    levels: tuple[LevelTimes, ...] = ()  # the mesh first; (): another method, or not recorded
     # [rank][thread] seconds of computing in the sets; (): one thread per rank
     thread_seconds: tuple[tuple[float, ...], ...] = ()
 
@@ -301,7 +301,7 @@ class Reference(Frozen, frozen=True):
     iterations: int  # 0 if it was solved by another method
     fingerprint: tuple[float, ...]
     solution_norm: float
-    same_parts: bool = False  # solved on the parts of the run itself, so it says nothing about partitions
+    same_parts: bool = False  # as in the run itself: says nothing about partitions
 
 
 class Event(Frozen, frozen=True, array_like=True):
@@ -312,7 +312,7 @@ class Event(Frozen, frozen=True, array_like=True):
     iteration: int  # -1 outside CG
     begin: float  # seconds since the run's common start, on the clock of rank 0's host (Record.offsets)
     end: float
-    partners: tuple[int, ...] = ()  # ranks that messages went to or came from; () with bytes: all ranks
+    partners: tuple[int, ...] = ()  # of messages; () with bytes: all ranks
     # to or from each partner, or of the all-reduce; (): no message, or not recorded
     bytes: tuple[int, ...] = ()
 
@@ -326,7 +326,7 @@ class ClockOffset(Frozen, frozen=True):
     host: int  # index into Environment.hosts
     before: float  # seconds by which it was ahead
     after: float
-    uncertainty: float  # half the shortest round trip, the larger of before and after; 0: the same clock
+    uncertainty: float  # half the shortest round trip, before or after; 0: the same clock
     drift: float  # of the offset, seconds per second
 
 
@@ -341,7 +341,7 @@ class Record(Frozen, frozen=True):
     partition: PartitionFacts
     clock: ClockCertificate
     phases: tuple[str, ...]  # names, in the order of every array "by phase"
-    setup: tuple[tuple[float, ...], ...] | Packed  # [rank][phase] phases outside the sets, each measured once
+    setup: tuple[tuple[float, ...], ...] | Packed  # [rank][phase] outside the sets, measured once
     total: tuple[float, ...]  # [rank] from the first line of the program to the end of output
     sets: tuple[SetTimes, ...]
     solve: SolveFacts
@@ -351,8 +351,8 @@ class Record(Frozen, frozen=True):
     events: tuple[Event, ...]
     verdict: Verdict
     balance: BalanceFacts | None = None  # None: run without a balancing policy
-    dropped: tuple[int, ...] = ()  # [rank] spans for which the trace had no room; (): not recorded
-    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts aligned by one barrier
+    dropped: tuple[int, ...] = ()  # [rank] spans without room; (): not recorded
+    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): aligned by one barrier
 
     def __post_init__(self) -> None:
         check_id(self.id)

@@ -1,4 +1,4 @@
-"""Two campaigns held against each other, case by case: ratios of times, verdicts, and what explains them.
+"""Two campaigns compared, case by case: ratios of times, verdicts, and what explains them.
 
 A sample is one run: the sets of a run share the state of the hosts. A ratio is a time of
 the other campaign over that of the first, so a ratio above 1 is slower. All intervals of a
@@ -88,7 +88,7 @@ class CasePair(NamedTuple):
 
     @property
     def synthetic(self) -> bool:
-        """Whether the other side alone is SYNTHETIC, which the name of the case in the first does not say."""
+        """Whether the other side alone is SYNTHETIC, which `a.name` does not say."""
         return bool(self.b.synthetic and not self.a.synthetic)
 
     @property

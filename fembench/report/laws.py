@@ -58,7 +58,7 @@ def _cells_a_rank(s: Speedup) -> float:
 
 
 def _counts(s: Speedup) -> bool:
-    """Whether the base is one rank, the ranks are not known to be unequal, and nothing disturbed either."""
+    """Whether the base is one rank, no ranks are known to be unequal, and nothing was DISTURBED."""
     alone = s.base is not None and s.base.ranks == 1 and not unfit(s.base, s.result)
     return bool(np.isfinite(s.efficiency)) and alone
 

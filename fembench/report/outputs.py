@@ -1,4 +1,4 @@
-"""Findings in a file, in the form that the ending of its name says: Markdown, JSON, JUnit XML, one page."""
+"""Findings in a file, as the ending of its name says: Markdown, JSON, JUnit XML, one page."""
 
 from collections.abc import Callable, Sequence
 from html import escape

@@ -29,7 +29,7 @@ from fembench.report.tables import CampaignResults, read_campaign, tables_of
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
 BRIEF = 190  # characters of a note that fit in two lines; the rest is folded
-SHORT, LONG = 24, 48  # characters of the longest text of a column that is not broken; of one that is wide
+SHORT, LONG = 24, 48  # characters: of a column that is not broken; of a wide one
 BADGES = {  # words of tables that stand out
     **dict.fromkeys(("VALID", "met"), "good"),
     **dict.fromkeys(("PROVISIONAL", "not evaluated"), "some"),

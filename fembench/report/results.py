@@ -31,7 +31,7 @@ MOST_SHARES = 4  # shown in full
 # the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
-ALWAYS = ("precond", "recurrence", "device")  # named even if all results share it, unless it is the default
+ALWAYS = ("precond", "recurrence", "device")  # named even if all share it, unless the default
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
 # other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)

@@ -34,7 +34,7 @@ class Speedup:
     result: Result
     base: Result | None
     ratio: float = np.nan  # P0 T(P0) / T(P)
-    low: float = np.nan  # 95 % interval over runs; for fewer than three runs, from the ends of both intervals
+    low: float = np.nan  # 95 % interval over runs; of fewer than three, from both intervals' ends
     high: float = np.nan
     efficiency: float = np.nan  # ratio / P; nan if ranks are unequal or share cores
     notes: tuple[str, ...] = ()  # why there is no number, or caveats about it

@@ -36,7 +36,7 @@ class WeakPoint:
     result: Result
     base: Result
     times: dict[str, Time]  # by quantity; of an iteration where BY_ITERATION says so
-    efficiency: dict[str, tuple[float, float, float]]  # E with the ends of its 95 % interval, by quantity
+    efficiency: dict[str, tuple[float, float, float]]  # E and its 95 % interval, by quantity
     notes: tuple[str, ...]
 
 

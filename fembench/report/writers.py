@@ -1,4 +1,4 @@
-"""Write a campaign in the formats of `formats.py`, a function each; every one has the times of our tables.
+"""Write a campaign in the formats of `formats.py`, with the times of the tables.
 
 Sources: the readers of Extra-P 4.2 (JSON lines), TALP-Pages 3.8 (JSON of DLB) and
 hatchet 2026.2 (split JSON of Caliper); OTF2 3.2.

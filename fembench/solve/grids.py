@@ -153,7 +153,7 @@ def _join(interface: Interface, root: I32, least: I64) -> None:
     while comm.size > 1:
         before = least.copy()
         theirs = least[root].astype(np.float64)
-        for columns in (slice(0, 3), slice(3, 6), slice(5, 8)):  # names travel as components of a vector
+        for columns in (slice(0, 3), slice(3, 6), slice(5, 8)):  # names as components of a vector
             copies = interface.copies(np.ascontiguousarray(theirs[:, columns]).reshape(-1))
             for nodes, (_, values) in zip(interface.nodes, copies):
                 np.minimum.at(least, root[nodes, columns], values.reshape(-1, 3).astype(np.int64))

@@ -7,6 +7,7 @@ host; their efficiency is E_het.
 Whether the hosts were quiet: rules D6, and D3 for hypervisors. Quotas are no noise (quota.py)."""
 
 from collections.abc import Iterator, Sequence
+from math import floor
 
 from fembench.base.units import few, plural
 from fembench.records.record import Environment, HostFacts, Record
@@ -60,7 +61,9 @@ STOLEN = 2.0  # percent of CPU time
 QUOTA = "a quota withheld"
 OTHERS = 2.0  # percent of the ranks' CPU time
 STOP = "stop the other work, or reserve whole hosts"
-TOO_SHORT = "the run is too short: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds)"
+TICKS = 2.0  # percent x seconds: a CPU's idle time is off by a tick at either end (host/others.py)
+SECONDS, MOST_SECONDS = 2.5, 20.0  # proposed at least, and at most
+TOO_SHORT = "the run is too short: the kernel accounts CPU time in ticks of 10 ms; run longer (--seconds {})"
 
 
 def quiet(record: Record) -> Iterator[Rule]:
@@ -100,7 +103,7 @@ def lost(host: HostFacts) -> dict[str, float]:
 
 
 REMEDY = {
-    "others used": "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it) or use idle hosts",
+    "others used": "stop the other work (`top` shows it) or use idle hosts",
     "the hypervisor took": "use hosts that share no processors",
 }
 
@@ -170,5 +173,13 @@ def _rule(host: HostFacts) -> Rule:
         if known
         else f"{host.name}: the system does not report CPU time used by others",
         threshold=f"<= {OTHERS:.3g} %",
-        note=STOP if ok is False else TOO_SHORT if ok is None and known else "",
+        note=STOP if ok is False else _longer(host) if ok is None and known else "",
     )
+
+
+def _longer(host: HostFacts) -> str:
+    """How long to run, to tell the same share from the limit; one that is nearly the limit has to go."""
+    apart = abs(host.others_percent - OTHERS)
+    if MOST_SECONDS * apart <= TICKS:
+        return STOP
+    return TOO_SHORT.format(max(SECONDS, floor(TICKS / apart) + 1))

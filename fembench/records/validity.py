@@ -184,7 +184,7 @@ def _statistics(record: Record) -> Iterator[Rule]:
     if len(times) >= 6:
         moved = abs(drift(times))
         remedy = "more --warmups, or a quieter machine with a steady clock rate"
-        steadier = "" if moved <= MOST_DRIFT else remedy
+        steadier = "" if moved <= MOST_DRIFT else _disturbed(record.environment) or remedy
         yield at_most("D3", "drift first to last third", moved, MOST_DRIFT, steadier)
 
 
@@ -197,14 +197,18 @@ def _precise(times: Sequence[float], environment: Environment) -> Rule:
         return Rule(id="D1", ok=False, value=few, threshold=threshold, note=enough)
     percent = 100 * precision(times)
     ok = percent <= PRECISION
-    disturbed = any(map(foreign, environment.hosts))
     return Rule(
         id="D1",
         ok=ok,
         value=f"median known to ± {percent:.3g} %",
         threshold=threshold,
-        note="" if ok else DISTURBED if disturbed else _enough(times, percent, environment.command),
+        note="" if ok else _disturbed(environment) or _enough(times, percent, environment.command),
     )
+
+
+def _disturbed(environment: Environment) -> str:
+    """What to do about noise if foreign work took CPU time; "" otherwise."""
+    return DISTURBED if any(map(foreign, environment.hosts)) else ""
 
 
 def _enough(times: Sequence[float], percent: float, command: str) -> str:

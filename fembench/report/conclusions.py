@@ -172,7 +172,11 @@ def _of_ranks(by_ranks: dict[int, Result], everyone: Sequence[Result], label: bo
         (_longer(fewest, use) if limit.startswith(NONE) else "", [fewest, use]),
         (_more(by_ranks, use), []),
     ]
-    return [_labelled(text, used) if label else text for text, used in said]
+    told = [_labelled(text, used) if label else text for text, used in said]
+    if use.record.environment.synthetic:
+        first = 0 if told[0] else 1
+        told[first] = f"On emulated hosts, {told[first][0].lower()}{told[first][1:]}"
+    return told
 
 
 def _labelled(said: str, used: Sequence[Result]) -> str:

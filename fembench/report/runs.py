@@ -13,6 +13,7 @@ from fembench.base.units import few, percent, plural
 from fembench.records import phases
 from fembench.records.binding import CROWDED, OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, Case
+from fembench.records.quiet import foreign_work
 from fembench.records.record import Failure, Record
 from fembench.records.times import times_of
 from fembench.records.verdict import Rule, leads_to
@@ -72,21 +73,21 @@ def _spread(result: Result) -> list[str]:
 @declared(
     "reasons",
     "Why runs are not VALID",
-    "One row per rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
-    "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (C4, rules D and E, or a "
-    "rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
+    "One row per rule that some run does not meet, and per remedy, with the worst value found and its note. "
+    "INVALID (rules A to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (C4, rules "
+    "D and E, or a rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
     "example because there were too few or unsteady repetitions, other processes on the same cores, "
     "time that the trace does not explain, or sources that cannot be restored.",
     "makes: verdict; rule result: rule | {0} {1}; value threshold: found | {0} (expected {1})",
     "cases which: cases | {1}; note",
 )
 def reasons(results: Sequence[Result]) -> Rows:
-    """Rules that are not met, one row each, with worst values and cases; INVALID first."""
-    broken: dict[tuple[str, str], list[Rule]] = {}
-    cases: dict[tuple[str, str], dict[str, None]] = {}  # in their order, each once
+    """Rules that are not met, a row for each remedy, with worst values and cases; INVALID first."""
+    broken: dict[tuple[str, str, str], list[Rule]] = {}
+    cases: dict[tuple[str, str, str], dict[str, None]] = {}  # in their order, each once
     for r in results:
-        for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
-            key = leads_to(rule), rule.id
+        for rule, remedy in (one for record in r.pool.records for one in _remedies(record.verdict.rules)):
+            key = leads_to(rule), rule.id, remedy
             broken.setdefault(key, []).append(rule)
             cases.setdefault(key, {})[f"{r.mesh} · {r.method} · ranks {r.setting}"] = None
     for key in sorted(cases):
@@ -100,6 +101,17 @@ def reasons(results: Sequence[Result]) -> Rows:
         which = f"all {n} cases" if n == len(results) > 1 else few(names, 3)
         value = _each(few(list(found), 1) for found in values)
         yield key[0], (worst[0].name, states), (value, thresholds), (n, which), notes
+
+
+def _remedies(rules: Iterable[Rule]) -> list[tuple[Rule, str]]:
+    """The rules that a run does not meet, each with its note, or else that of its other part.
+
+    The notes are without numbers, and without the first of several parts: "reference: m-p1".
+    """
+    broken = [rule for rule in rules if not rule.ok]
+    notes = {rule.id: rule.note for rule in broken if rule.note}
+    found = [rule.note or notes.get(rule.id, "") for rule in broken]
+    return [(rule, NUMBER.sub("", note.partition("; ")[2] or note)) for rule, note in zip(broken, found)]
 
 
 def _by_threshold(rules: Iterable[Rule]) -> list[list[Rule]]:
@@ -170,7 +182,7 @@ def case_name(case: Case) -> str:
 
 
 def summary_line(record: Record) -> str:
-    """Verdict, case, equations, iterations, longest CG time, share of communication."""
+    """Verdict, disturbance, case, equations, iterations, longest CG time, share of communication."""
     times = times_of(record)
     cg = times.slowest(phases.CG)
     words = [
@@ -193,4 +205,5 @@ def summary_line(record: Record) -> str:
         "SYNTHETIC ": bool(record.environment.synthetic),
     }
     label = "".join(text for text, holds in labels.items() if holds)
-    return f"{verdict.status:<11} {label}{case_name(record.case)}: {', '.join(words)}{reason}"
+    status = verdict.status + ", DISTURBED" * bool(foreign_work([record.environment]))
+    return f"{status:<11} {label}{case_name(record.case)}: {', '.join(words)}{reason}"

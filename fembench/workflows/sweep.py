@@ -18,7 +18,7 @@ from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.profile import Profile
-from fembench.records.quiet import disturbance
+from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Failure
 from fembench.records.store import failures
 from fembench.records.weights import Weights
@@ -40,6 +40,8 @@ from fembench.workflows.sweep_source import (
 )
 from fembench.workflows.sweep_state import standing
 from fembench.workflows.tune import Tuned
+
+ELSEWHERE = "to repeat recorded runs, give another folder (--results FOLDER)"
 
 
 @typed
@@ -143,8 +145,7 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
             try:
                 sweep.execute()
             except KeyboardInterrupt as error:
-                ended_runs = plural(len(sweep.runs()[1]), "run")
-                error.args = (f"{ended_runs} kept: start the sweep again to continue",)
+                error.args = (_kept(sweep),)
                 raise
             if ended:
                 ended(sweep)
@@ -157,6 +158,14 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
         none = f"no run of {folder.path} has a record"
         late = f"minutes = {limit.minutes:g}: no run ended in time; give more minutes"
         raise RunFailedError(none if sweep.failed else late)
+
+
+def _kept(sweep: Sweep) -> str:
+    """How many runs have a record, how many of them are DISTURBED, and how to go on."""
+    records = [record for run in sweep.runs()[1] if (record := sweep.folder.record(run))]
+    n = sum(bool(foreign_work([record.environment])) for record in records)
+    loud, elsewhere = (f", {n} of them DISTURBED", f"; {ELSEWHERE}") if n else ("", "")
+    return f"{plural(len(records), 'run')} kept{loud}: start the sweep again to continue{elsewhere}"
 
 
 def _plan(sweep: Sweep, machine: bool) -> SweepPlan:
@@ -195,6 +204,9 @@ def findings_of(sweep: Sweep) -> SweepFindings:
     advice = host_advice(found, speeds) if records else None
     faulty = advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}
     leave_out = f"`fembench nodes {folder / FOLDER} --without good`"
+    said = conclusions(found, sweep.failed)
+    if said and said[0].startswith("DISTURBED"):
+        said.insert(1, f"{ELSEWHERE[0].upper()}{ELSEWHERE[1:]}.")
     without = f"To run without them: {leave_out}, then --hostfile good and another --results."
     return SweepFindings(
         list(failures(folder)),
@@ -202,7 +214,7 @@ def findings_of(sweep: Sweep) -> SweepFindings:
         [record.id for record in records if record.verdict.status == "INVALID"],
         disturbance([record.environment for record in records], "times"),
         advice,
-        [*conclusions(found, sweep.failed), *([without] if faulty else [])],
+        [*said, *([without] if faulty else [])],
     )
 
 

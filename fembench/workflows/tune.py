@@ -34,7 +34,7 @@ from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, hostfile_text, same_host
 from fembench.launch.scratch import made, occupied, reserved, writable_file
 from fembench.records.case import Case
-from fembench.records.quiet import disturbance
+from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Record, part_held
 from fembench.records.store import save
 from fembench.records.validity import SETS, WARMUPS
@@ -356,9 +356,13 @@ def compare(
     for pair in range(1, pairs + 1):
         for one in contestants[:: 1 if pair % 2 else -1]:
             one.runs.append(run(one.case, f"pair {pair}/{pairs}, {one.name}", **one.where))
+        loud = foreign_work([one.runs[-1].environment for one in contestants])
+        said = [f"pair {pair}/{pairs}: DISTURBED"] if loud else []
         if left := pairs - pair:
             seconds = (time.monotonic() - began) / pair * left
-            progress(f"tune: {plural(left, 'pair')} to come, in about {clock(seconds)}")
+            said.append(f"{plural(left, 'pair')} to come, in about {clock(seconds)}")
+        if said:
+            progress(f"tune: {'; '.join(said)}")
 
 
 def proven(weights: Weights, proof: Proof) -> Weights:

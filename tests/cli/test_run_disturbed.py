@@ -50,4 +50,8 @@ def test_a_campaign_opens_with_the_cause_if_foreign_work_took_cpu_time(tmp_path,
     (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = 1\n')
     assert main(["sweep", str(tmp_path / "c.toml"), "--results", str(tmp_path / "out"), "--no-report"]) == 0
     said = "DISTURBED: others used up to 75 % of the CPU time on node8: times may be far off"
-    assert capsys.readouterr().out.startswith(said) is bool(facts)
+    told = capsys.readouterr()
+    opening, then, *_ = told.out.splitlines()
+    repeat = "To repeat recorded runs, give another folder (--results FOLDER)."
+    assert (opening.startswith(said), then == repeat) == (bool(facts),) * 2
+    assert (", DISTURBED m1 · " in told.err) is bool(facts)

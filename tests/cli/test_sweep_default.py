@@ -1,5 +1,6 @@
 """sweep without a file, and with a limit of time: the ranks are replaced by planted records."""
 
+import dataclasses
 import html
 import json
 import re
@@ -9,6 +10,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_machine import planted_network
 from planted_nodes import Planted, planted_nodes
 from planted_profile import planted_profile
@@ -410,3 +412,20 @@ def test_a_sweep_that_ended_late_says_by_how_much(monkeypatch):
 
     assert late(3, 202.4) == "sweep: ended 22 s late (3 min were given)"
     assert late(3, 180.4) == late(3, 100.0) == late(0, 100.0) == ""
+
+
+def test_an_interrupted_campaign_says_how_many_of_its_runs_were_disturbed(ranks, capsys, monkeypatch):
+    used = iter([0.0, 75.0])
+
+    def launch(case, **options):
+        if (percent := next(used, None)) is None:
+            raise KeyboardInterrupt
+        ended = ranks.launch(case, **options)
+        return dataclasses.replace(ended, result=on_hosts_with(ended.result, others_percent=percent))
+
+    monkeypatch.setattr(campaigns, "launch", launch)
+    Path("c.toml").write_text('name = "c"\nrepetitions = 3\n[[cases]]\nmesh = "m1"\nranks = 1\n')
+    assert main(["sweep", "c.toml"]) == 130
+    kept = "2 runs kept, 1 of them DISTURBED: start the sweep again to continue"
+    again = "to repeat recorded runs, give another folder (--results FOLDER)"
+    assert capsys.readouterr().err.splitlines()[-1] == f"fembench: interrupted; {kept}; {again}"

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from good_record import good_record
 
+from fembench.host.others import TICK
 from fembench.records.quiet import (
     foreign,
     lost,
@@ -102,6 +103,19 @@ def test_others_may_use_two_percent_and_what_cannot_be_told_is_not_judged(others
     assert (known if others >= 0 else "does not report CPU time used by others") in rule.value
     found = foreign(replace(HOST, others_percent=others, others_resolution=resolution))
     assert found == ({"others used": others} if ok is False else {})
+
+
+@pytest.mark.parametrize(("others", "seconds"), [(0.0, 2.5), (0.9, 2.5), (1.1, 3), (2.5, 5), (1.98, None)])
+def test_a_run_too_short_to_tell_says_how_long_is_enough_unless_others_use_about_as_much_as_they_may(
+    others, seconds
+):
+    note = rules(others_percent=others, others_resolution=3.0)["D6"].note
+    if seconds is None:
+        assert note.startswith("stop the other work")
+        return
+    assert note.endswith(f"run longer (--seconds {seconds:g})")
+    resolution = 100 * 2 * TICK / seconds
+    assert rules(others_percent=others, others_resolution=resolution)["D6"].ok is not None
 
 
 @pytest.mark.parametrize(("resolution", "asked"), [(99.0, False), (100.0, True)])

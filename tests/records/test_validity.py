@@ -13,7 +13,7 @@ from fembench.records.binding import CROWDED, own_cores_of
 from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load, save, written
-from fembench.records.validity import RULES, judge
+from fembench.records.validity import DISTURBED, RULES, judge
 from fembench.records.verdict import FAILS, Rule, Verdict, leads_to, named
 from fembench.records.verdict import NAMES as RULE_NAMES
 
@@ -386,6 +386,12 @@ def test_foreign_work_comes_before_the_noise_that_it_causes(record):
     assert first.startswith(f"{named('D6')} not met: ")
     assert second.startswith(f"{named('D1')} not met: ")
     assert "foreign work took CPU time (D3, D6)" in second
+
+
+def test_drift_beside_foreign_work_has_the_remedy_of_the_noise_that_it_causes(record):
+    loud = on_hosts_with(slowing(record, 0.1), others_percent=44.0, others_resolution=0.2)
+    found = [rule.note for rule in judge(loud).rules if not rule.ok and rule.id in ("D1", "D3")]
+    assert found == [DISTURBED] * 2
 
 
 @pytest.mark.parametrize(("warmups", "sets", "ok"), [(2, 10, True), (1, 10, False), (2, 9, False)])

@@ -131,7 +131,7 @@ def test_a_disturbance_comes_first_with_its_cause_and_a_command_and_nothing_is_c
     loud = [on_hosts_with(run_on(n, t), **facts) for n, t in ((1, 1.9), (2, 1.0))]
     found = said(*loud)
     assert found[0].startswith(f"DISTURBED: {cause} of the CPU time on node8 in 2 of 2 runs")
-    assert "`ps -eo pcpu,user,args --sort=-pcpu`" in found[0]
+    assert "stop the other work (`top` shows it)" in found[0]
     assert found[1:] == ["Nothing follows on the number of ranks to use: runs on 1, 2 ranks were DISTURBED."]
     one = said(loud[0], run_on(2, 1.0))
     assert not any("Every core" in text for text in one)
@@ -150,6 +150,15 @@ def test_beside_real_hosts_the_sentences_count_no_emulated_runs():
     assert found[0].startswith("DISTURBED: others used up to 75 % of the CPU time on node8 in 2 of 2 runs: ")
     assert found[1].startswith("All 2 runs are PROVISIONAL ")
     assert found[-1] == "SYNTHETIC cases are left out of these sentences, but not of the tables."
+
+
+def test_the_leading_sentence_of_emulated_runs_says_that_hosts_are_emulated():
+    one, two = (run_on(n, t) for n, t in ((1, 1.9), (2, 1.0)))
+    one, two = (replace(r, environment=replace(r.environment, synthetic="emulated")) for r in (one, two))
+    slower = replace(run_on(2, 4.0), environment=two.environment)
+    assert said(one)[0].startswith("On emulated hosts, one rank solves m3 at ")
+    assert said(one, two)[0].startswith("On emulated hosts, 2 ranks are 1.90 times as fast as one rank ")
+    assert said(one, slower)[0].startswith("On emulated hosts, use one rank for m3: 2 ranks are 0.4")
 
 
 def test_waiting_for_a_rank_that_computes_longer_names_it_and_the_command_that_balances():

@@ -378,9 +378,9 @@ def test_sentences_tables_and_plots_are_of_results_that_are_made_once(folder, mo
 
 
 def test_commands_stand_out_in_the_sentences_of_a_page_and_its_date_can_be_read(folder):
-    said = ["stop <it> (`ps -eo pcpu` shows it)"]
+    said = ["stop <it> (`top` shows it)"]
     text = page.build(keep(folder, ONE), said=said).read_text()
-    assert "<p>stop &lt;it&gt; (<code>ps -eo pcpu</code> shows it)</p>" in text
+    assert "<p>stop &lt;it&gt; (<code>top</code> shows it)</p>" in text
     assert "newest 2026-01-02 03:04 UTC<" in text
 
 

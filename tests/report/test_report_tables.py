@@ -338,6 +338,11 @@ def test_a_summary_line_says_verdict_case_and_time():
     assert "communication" in line
 
 
+def test_a_summary_line_says_beside_the_verdict_that_the_run_was_disturbed():
+    loud = on_hosts_with(make_record(status="PROVISIONAL"), others_percent=44.0)
+    assert summary_line(loud).startswith("PROVISIONAL, DISTURBED m1 · csr · 1 rank")
+
+
 def test_a_summary_line_of_a_bad_run_says_what_is_wrong():
     bad = make_record(status="INVALID")
     bad = replace(bad, sets=(), solve=replace(bad.solve, converged=False))
@@ -439,14 +444,25 @@ def test_a_broken_rule_is_shown_at_its_worst_with_the_note_that_explains_it(rule
     assert row["note"] == rules[0].note
 
 
-def test_one_rule_has_one_row_also_if_its_thresholds_and_notes_differ():
+def test_one_rule_has_a_row_for_each_remedy_also_if_its_thresholds_and_numbers_differ():
     count = Rule(id="D1", ok=False, value="1 warm-up, 3 timed sets", threshold=">= 2 warm-ups, >= 10 sets")
-    wide = Rule(id="D1", ok=False, value="median known to ± 9 %", threshold="95 % interval", note="repeat")
-    other = Rule(id="D1", ok=None, value="median known to ± 3 %", threshold="95 % interval", note="wait")
-    (row,) = rows_of([judged(k, one) for k, one in enumerate((count, wide, other))], "reasons")
-    assert row["threshold"] == ">= 2 warm-ups, >= 10 sets; 95 % interval"
-    assert all(rule.value in row["value"] for rule in (count, wide))
-    assert row["note"] == "repeat; wait"
+    none = Rule(id="D1", ok=False, value="no interval: 3 sets", threshold="95 % interval", note="use 10 sets")
+    wide = broken("D1", "median known to ± {} %", (9, 12), "95 % interval", "stop it")
+    near = [replace(rule, note=f"about {n} sets would do") for n, rule in zip((300, 400), wide)]
+    runs = [judged(k, *rules) for k, rules in enumerate(((count, none), *zip(wide), *zip(near)))]
+    more, stop, use = rows_of(runs, "reasons")
+    assert [row["note"] for row in (more, stop, use)] == ["about 400 sets would do", "stop it", "use 10 sets"]
+    assert more["value"] == stop["value"] == "median known to ± 12 %, median known to ± 9 %"
+    assert use["threshold"] == ">= 2 warm-ups, >= 10 sets; 95 % interval"
+    assert all(rule.value in use["value"] for rule in (count, none))
+
+
+def test_one_remedy_has_one_row_also_if_the_reference_differs():
+    far = broken("A4", "relative difference = {}", (0.1, 0.2), "<= 1e-08")
+    notes = [f"reference: {mesh}-p1; try fewer; if it still differs, report it" for mesh in ("m1", "m2")]
+    runs = [judged(k, replace(rule, note=note)) for k, (rule, note) in enumerate(zip(far, notes))]
+    (row,) = rows_of(runs, "reasons")
+    assert row["note"] == notes[1]
 
 
 def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_check(capsys):

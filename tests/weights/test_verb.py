@@ -156,7 +156,7 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
     (line,) = [x for x in text.splitlines() if x.startswith("DISTURBED")]
     assert text.index(line) < text.index("| rank")
     assert "others used up to 80.6 % of the CPU time on" in line
-    assert "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it)" in line
+    assert "stop the other work (`top` shows it)" in line
     assert line.endswith("or use idle hosts, then repeat")
     both = on_hosts_with(made, others_percent=80.6, others_resolution=0.8, steal_percent=41.6)
     assert disturbance([both.environment]).endswith(

@@ -306,16 +306,25 @@ def test_nothing_follows_from_runs_beside_foreign_work_and_the_verdict_says_so()
     assert proof.speeds.slow == []
 
 
-@pytest.mark.parametrize("loud", ["all", []])
-def test_a_tuning_says_after_its_first_run_that_it_is_disturbed_and_after_each_pair_how_long_it_takes(loud):
+@pytest.mark.parametrize(
+    ("loud", "pairs"),
+    [
+        ("all", ["pair 1/2: DISTURBED; 1 pair to come, in about 0:00", "pair 2/2: DISTURBED"]),
+        (["pair 2/2, weighted"], ["1 pair to come, in about 0:00", "pair 2/2: DISTURBED"]),
+        ([], ["1 pair to come, in about 0:00"]),
+    ],
+)
+def test_a_tuning_says_after_its_first_run_and_after_each_pair_that_it_is_disturbed_and_how_long_it_takes(
+    loud, pairs
+):
     told = []
     with telling(told.append):
         loud_in(loud, pairs=2)
     notes = [line for line in told if line.startswith("note: ")]
     assert told[: len(notes)] == notes
     ends = "then repeat; until then, no verdict is possible: stop this one with Ctrl-C"
-    assert [line.endswith(ends) for line in notes] == [True] * bool(loud)
-    assert [line for line in told if "to come" in line] == ["tune: 1 pair to come, in about 0:00"]
+    assert [line.endswith(ends) for line in notes] == [True] * (loud == "all")
+    assert [line for line in told if "pair" in line] == [f"tune: {text}" for text in pairs]
 
 
 @pytest.mark.parametrize(("loud", "doubted"), [("all", True), ([], False)])

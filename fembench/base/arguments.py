@@ -41,10 +41,12 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in given.items():
             if name not in kinds:  # self
                 continue
-            several = signature.parameters[name].kind == inspect.Parameter.VAR_POSITIONAL
+            parameter = signature.parameters[name]
+            several = parameter.kind == inspect.Parameter.VAR_POSITIONAL
+            named_path = Path in typing.get_args(kinds[name]) and parameter.default not in ("", None)
             for one in value if several else [value]:
-                if not _fits(one, kinds[name]):
-                    expected = _in_words(kinds[name])
+                if not _fits(one, kinds[name]) or (named_path and isinstance(one, str) and not one):
+                    expected = f"{_in_words(kinds[name])}{_elsewhere(one, kinds)}"
                     raise InputError(f"{function.__name__}: {name} {_given(one)}: expected {expected}")
         return function(*arguments, **named)
 
@@ -83,13 +85,23 @@ def _fits(value: object, kind: Any) -> bool:
     return origin is Any or isinstance(value, origin)
 
 
+def _elsewhere(value: object, kinds: Mapping[str, Any]) -> str:
+    """Which other argument declares the class of a value: '; give it as weights=', or ""."""
+    for name, kind in kinds.items():
+        if type(value).__module__ != "builtins" and type(value) in typing.get_args(kind) and name != "return":
+            return f"; give it as {name}="
+    return ""
+
+
 def _in_words(kind: Any) -> str:
     """A declared type: 'a path', 'a list (each a path or a Record)'."""
     origin = typing.get_origin(kind) or kind
     parts = typing.get_args(kind)
+    if said := WORDS.get(kind) or WORDS.get(origin):
+        return said
     if origin in UNIONS:
         *others, last = (_in_words(part) for part in parts if part is not str or Path not in parts)
         return f"{', '.join(others)} or {last}" if others else last
     if origin is Sequence:
         return f"a list (each {_in_words(parts[0])})"
-    return WORDS.get(origin) or origin.__name__
+    return str(origin.__name__)

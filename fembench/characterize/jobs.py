@@ -105,4 +105,4 @@ def usual_time(job: CharacterizeJob, network: bool) -> str:
 def needs_two(ranks: int) -> None:
     """Raises InputError for fewer than two ranks, which exchange no messages."""
     if ranks < 2:
-        raise InputError(f"a network of {ranks} rank; expected 2 ranks or more: messages need two")
+        raise InputError(f"a network of {plural(ranks, 'rank')}; expected 2 ranks or more: messages need two")

@@ -36,6 +36,7 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --ranks N,…: numbers of ranks (default: that of the profile)
 --shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single
     number of ranks
+--weights FILE: take the shares from this file, written by tune or weights
 --method CHOICE = simulation: simulate the execution graph, or bound it in closed form
 --learn RECORD*: correct by this record, or folder of records, of runs on the machine;
     may be repeated

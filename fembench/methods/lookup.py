@@ -85,7 +85,8 @@ def _named(kind: Kind, name: str, known: Sequence[Method], fits: Callable[[Any],
     brought = plugin(kind, name)
     if brought is not None and fits(brought):
         return brought
-    expected = f"expected one of {', '.join(names(known))}"
+    words = [*names(known), *([AUTO] if kind == "preconditioners" else [])]
+    expected = f"expected one of {', '.join(words)}"
     raise InputError(f"{SINGULAR[kind]} '{shown(name)}': {expected}, or one of an installed package")
 
 

@@ -22,6 +22,7 @@ from fembench.model.predictor import Predictor, bound_of, prediction_of
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.prediction import Prediction
+from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 
 
@@ -129,7 +130,7 @@ def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, itera
             found,
             iterations,
             study.profile.environment.synthetic,
-            len(study.learned),
+            [bool(disturbance([one])) for one in study.environments],
             doubtful=bool(said[0].predicted.provisional),
         ),
         tree=[msgspec.to_builtins(each) for each in said],

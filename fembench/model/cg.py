@@ -18,7 +18,7 @@ from fembench.model.rates import Rates, beside_others
 from fembench.model.slots import Slot, company, on_hosts
 from fembench.model.workload import Workload
 from fembench.records.case import Case
-from fembench.records.phases import NAMES
+from fembench.records.phases import IN_GRAPHS
 
 OF_GRIDS = Combination(storage="sym")  # the storage of their matrices
 
@@ -214,7 +214,7 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> Execut
     programs = [(Loop(iterations, events_of(work, rank, price)),) for rank, price in enumerate(priced)]
     case = work.case
     return ExecutionGraph(
-        phases=NAMES,
+        phases=IN_GRAPHS,
         programs=tuple(programs),
         source=f"{case.question.mesh}, {plural(work.ranks, 'rank')}, shares "
         f"{case.placement.shares or 'equal'}, {case.method.storage}",

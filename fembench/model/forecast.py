@@ -237,17 +237,19 @@ def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> 
 
 
 INTERVAL = "t_min to t_max is meant to contain nine runs in ten"
-NO_INTERVAL = "with this profile, t_min to t_max may contain fewer than nine runs in ten"
-IDEAL = 10.0  # computing over messages from which messages hardly matter
+NO_INTERVAL = "t_min to t_max may contain fewer than nine runs in ten"
+IDEAL = 10.0  # computing over messages from which they hardly matter
 
 
 def forecast_text(
-    found: Sequence[Forecast], iterations: int, synthetic: str, learned: int, doubtful: bool = False
+    found: Sequence[Forecast], iterations: int, synthetic: str, learned: Sequence[bool], doubtful: bool
 ) -> str:
-    """All tables. `iterations`: of a solution; `learned`: runs that corrected it;
-    `doubtful`: the profile is PROVISIONAL."""
+    """All tables. `iterations`: of a solution; `learned`: for each run that corrected it,
+    whether it was DISTURBED; `doubtful`: the prediction is PROVISIONAL."""
     first = found[0].work
-    corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
+    corrected = f", corrected by {plural(len(learned), 'run')}" if learned else ""
+    if any(learned):
+        corrected += f", {f'{sum(learned)} of them ' if len(learned) > 1 else ''}DISTURBED"
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     storage = first.case.method.storage
     size = count(first.n_equations)
@@ -261,10 +263,11 @@ def forecast_text(
 def _ratio(one: Forecast) -> list[str]:
     """Computing over messages and waiting: how well it suits a cluster (Herai 2005, 5.2)."""
     busy = one.outcome.busy.sum()
-    other = one.outcome.finish.sum() - busy
-    if not other > 0:
+    other = one.outcome.wait.sum() + one.outcome.overhead.sum()
+    if not other > 0:  # nothing is sent
         return []
-    suits = "ideal" if busy >= IDEAL * other else "usable" if busy > other else "more ranks gain little"
+    few = "messages hardly matter" if busy >= IDEAL * other else "computing outweighs messages"
+    suits = few if busy > other else "more ranks gain little"
     return [f"computing over messages and waiting: {busy / other:.3g} ({suits})"]
 
 

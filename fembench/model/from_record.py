@@ -38,7 +38,7 @@ from fembench.model.graph import (
 )
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, OWN_MESSAGES, SEND, SYNC, UNPACK, WAIT
+from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, IN_GRAPHS, OWN_MESSAGES, SEND, SYNC, UNPACK, WAIT
 from fembench.records.quiet import others_note
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
@@ -69,7 +69,7 @@ def graph_of_record(record: Record) -> ExecutionGraph:
     message = message_of(record)
     programs = [tuple(_whole(record, rank, one)) for rank, one in enumerate(spans)]
     return ExecutionGraph(
-        phases=record.phases,
+        phases=IN_GRAPHS,
         programs=tuple(programs),
         hosts=record.environment.host_of_rank,
         source=record.id,

@@ -35,7 +35,8 @@ from fembench.records.prediction import (
     sealed,
 )
 from fembench.records.profile import Profile, load_profile, provisional
-from fembench.records.record import Record, StateReading, now_utc
+from fembench.records.quiet import disturbance
+from fembench.records.record import Environment, Record, StateReading, now_utc
 from fembench.records.times import began
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
@@ -57,8 +58,15 @@ class Predictor:
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()  # ids of the runs
+    environments: tuple[Environment, ...] = ()  # theirs
     iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations
     state: tuple[StateReading, ...] = ()  # of the hosts, in order of time
+
+    @property
+    def provisional(self) -> str:
+        """Why predictions may be wrong: what disturbed the profile, or runs; "" otherwise."""
+        runs = disturbance(self.environments, "times learned")
+        return "; ".join(filter(None, [provisional(self.profile), runs]))
 
     def slots(self, ranks: int) -> list[Slot]:
         """The slots of a run. Raises InputError."""
@@ -153,6 +161,7 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
         study,
         correction=found,
         learned=tuple(r.id for r in records),
+        environments=tuple(r.environment for r in records),
         iterations=iterations,
         state=(*study.state, *readings_of(records)),
     )
@@ -207,7 +216,7 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
             synthetic=study.profile.environment.synthetic,
             problem=problem_of(work.case),
             state=study.state,
-            provisional=provisional(study.profile),
+            provisional=study.provisional,
             **said,
         )
     )

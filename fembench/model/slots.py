@@ -72,9 +72,10 @@ def chosen(profile: Profile, slots: Sequence[Slot], ranks: int) -> list[Slot]:
         hosts = [host.name for host in profile.environment.hosts]
         alone = profile.network is None or len(profile.network.sites) < 2
         link = " and link = SECONDS,BYTES/S" if alone else ""
+        expected = "1 to " * (len(slots) > 1) + plural(len(slots), "rank")
         raise InputError(
             f"{plural(ranks, 'rank')}; the profile has {plural(len(slots), 'slot')}: "
-            f"expected 1 to {len(slots)} ranks, or machines = add:NAME*COUNT{link} "
+            f"expected {expected}, or machines = add:NAME*COUNT{link} "
             f"(NAME one of {few(hosts, HOSTS_NAMED)})"
         )
     return list(slots[:ranks])

@@ -52,6 +52,9 @@ NAMES = (
     BETWEEN,
 ) = range(len(NAMES))
 
+LOOP = f"{NAMES[CG]}.loop"  # CG beside its parts, of which it is then the rest
+IN_GRAPHS = (*NAMES[:CG], LOOP, *NAMES[CG + 1 :])  # the names where it stands so: in graphs
+
 # Groups of phases to add up
 CG_PARTS = tuple(k for k, name in enumerate(NAMES) if name.startswith("cg."))
 TOP_LEVEL = tuple(k for k in range(len(NAMES)) if k not in CG_PARTS)  # they cover the program

@@ -43,7 +43,7 @@ class Predicted(Frozen, frozen=True):
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
     state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and learned runs
-    provisional: str = ""  # why the profile may be wrong: other work disturbed its measurement
+    provisional: str = ""  # why it may be wrong: other work disturbed the profile, or learned runs
 
 
 class Observed(Frozen, frozen=True):

@@ -23,7 +23,7 @@ from fembench.stats.summary import ends_of, middle
 
 # Names of times: of the phases used by name here, and of sums over phases
 PARTITION, ASSEMBLY, CG = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG))
-LOOP = f"{CG}.loop"  # time in CG outside its parts
+LOOP = ph.LOOP
 SOLVE = f"{ASSEMBLY} + {CG}"
 PRODUCT = "product"  # matrix times vector
 VECTORS = "vectors"  # other computing in CG

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fembench.base.arguments import as_in_file
+from fembench.base.arguments import WORDS, as_in_file
 from fembench.base.errors import InputError, closest
 from fembench.base.progress import progress
 from fembench.base.units import plural
@@ -19,6 +19,8 @@ from fembench.records.case import FIELDS, Case, exactly, new_case
 from fembench.records.weights import Weights, as_text, weights_in
 from fembench.synthetic.speeds import slowness_text
 from fembench.weights.stale import doubts
+
+WORDS[Case | Path | str] = "a preset, a box, a mesh file or a case"  # of an argument `mesh`
 
 
 def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any], function: str = "run") -> Case:
@@ -117,7 +119,8 @@ def warn_of_weights(given: Weights | Path | str | None, cases: Iterable[Case]) -
         progress(f"fembench: warning: {text}")
 
 
-def warn_of_doubts(weights: Weights) -> None:
-    """Warn of weights that another program should not use for its ranks on these hosts."""
-    for doubt in doubts(weights, os.environ.get("FEMBENCH_SYNTHETIC", "")):
+def warn_of_doubts(weights: Weights, synthetic: str | None = None) -> None:
+    """Warn of weights that should not be used for ranks emulated so; None: as these hosts are."""
+    here = os.environ.get("FEMBENCH_SYNTHETIC", "") if synthetic is None else synthetic
+    for doubt in doubts(weights, here):
         progress(f"fembench: warning: {doubt}")

@@ -26,7 +26,7 @@ from fembench.partition.partition import Partition, node_parts
 from fembench.partition.shares import parse_shares, shares_text
 from fembench.records.weights import Weights, shares_of, weights_in
 from fembench.workflows.cases import warn_of_doubts
-from fembench.workflows.tune import Tuned
+from fembench.workflows.tune import Tuned, weights_of
 
 __all__ = ["convert", "describe", "lines", "write_box"]
 
@@ -186,7 +186,7 @@ def parts(
     Raises InputError.
     """
     text = shares_text(shares)
-    weights = weights.weights if isinstance(weights, Tuned) else weights
+    weights = weights_of(weights)
     if bool(text) == bool(weights):
         raise InputError("parts of a mesh: expected either shares = 2:1 or weights = FILE")
     if to and to not in MAPS:

@@ -91,7 +91,9 @@ class Runs(Sequence[Record]):
 
     @typed
     def where(self, condition: Callable[[Record], bool]) -> Runs:
-        """Those that meet a condition, as `lambda r: r.verdict.status == "VALID"`."""
+        """Those that meet a condition, as `lambda r: r.verdict.status == "VALID"`, or
+        `lambda r: r.case.placement.ranks == 2`.
+        """
         return Runs(filter(condition, self), self.source)
 
     @cached_property

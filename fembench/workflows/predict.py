@@ -45,7 +45,16 @@ from fembench.records.profile import Profile
 from fembench.records.quiet import disturbance
 from fembench.records.record import Record
 from fembench.records.store import load, load_all, load_each
-from fembench.workflows.cases import case_asked, check_least, check_words, storage_of
+from fembench.records.weights import Weights, weights_in
+from fembench.workflows.cases import (
+    case_asked,
+    check_least,
+    check_words,
+    storage_of,
+    warn_of_doubts,
+    weighted,
+)
+from fembench.workflows.tune import Tuned, weights_of
 
 
 @typed
@@ -55,8 +64,9 @@ def predict(
     *,
     ranks: int | Sequence[int] = (),
     shares: str | Sequence[float] = "",
+    weights: Weights | Tuned | Path | str | None = None,
     method: str = SIMULATION,
-    learn: Sequence[Path | str | Record] = (),
+    learn: Path | str | Sequence[Path | str | Record] = (),
     iterations: int = 0,
     link: str = "",
     network: str = "x1",
@@ -73,8 +83,10 @@ def predict(
     mesh: preset, box or file; or a case, such as that of a record
     ranks: a number or several; if empty, those of a given case, or as many as the profile has
     shares: as for `run`, or "balanced", by the speeds of the profile
+    weights: instead of shares, what `shares` or `tune` found, or its file
     method: "simulation" of the execution graph, or "analytic", bounds in closed form
-    learn: runs on this machine, their files or folders, which correct the prices
+    learn: runs on this machine, which correct the prices: Runs, a folder, or a list of
+    files, folders and records
     iterations: of a whole solution; 0: those of a given case, or of a learned run of the mesh
     link: "SECONDS,BYTES/S[,SECONDS]", in place of the network measured between hosts
     network: "x10", ten times as fast
@@ -83,10 +95,13 @@ def predict(
     now: for the present load of the hosts, or of those in `hostfile`
     fields: others of the case, as for `run`
 
-    Tells the limits of the profile, and what disturbed its measurement. Raises InputError.
+    Returns a prediction per number of ranks: `predicted.iteration` in seconds, from
+    `predicted.low` to `predicted.high`; `latest` has the upper ends of their solutions.
+    Tells the limits of the profile, and what disturbed it or the runs. Raises InputError.
     """
     check_words(METHODS, method=method)
     check_least(0, iterations=iterations)
+    weights = weights_of(weights)
     known = mesh.flat() if isinstance(mesh, Case) else {}
     with telling(tell):
         study = open_study(
@@ -101,7 +116,10 @@ def predict(
         study = dataclasses.replace(study, rates=rates, edits=_listed(machines), factor=parse_factor(network))
         usual = known.get("ranks", len(study.profile.environment.rank_host))
         counts = list(dict.fromkeys(_listed(ranks))) or [usual]
-        cases = _cases(mesh, counts, shares_text(shares) or known.get("shares", ""), fields)
+        asked = _cases(mesh, counts, shares_text(shares) or known.get("shares", ""), fields)
+        cases = [settled(weighted(case, weights)) for case in asked]
+        if weights:
+            warn_of_doubts(weights_in(weights), study.profile.environment.synthetic)
         for line in reasons(cases):
             progress(f"predict: {line}")
         with working(f"predict: {cases[0].question.mesh}"):
@@ -144,7 +162,7 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
     seen = observed(before, record)
     lines = [outcome_text(add_outcome(prediction, seen), record.id)]
     if before.predicted.provisional:
-        lines.append(f"profile: {before.predicted.provisional}")
+        lines.append(f"prediction: {before.predicted.provisional}")
     if loud := disturbance([record.environment], "times"):
         lines.append(f"run: {loud}")
     said = before.predicted
@@ -153,7 +171,7 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
 
 
 def _warned(answers: Answers, provisional: str) -> Answers:
-    """The answers, with why the profile may be wrong before the tables and in each run."""
+    """The answers, with why they may be wrong before the tables and in each run."""
     tree = [{**run, "provisional": provisional} for run in answers.tree]
     return dataclasses.replace(answers, text=f"{provisional}\n\n{answers.text}", tree=tree)
 
@@ -169,14 +187,13 @@ def _note(study: Predictor, answers: Answers) -> None:
         progress(f"note: {line}")
 
 
-def _learned(learn: Sequence[Path | str | Record]) -> list[Record]:
+def _learned(learn: Path | str | Sequence[Path | str | Record]) -> list[Record]:
     """The runs to learn from; tells those left out, which are INVALID."""
-    given = [one for one in learn if isinstance(one, Record)]
-    learned, note = not_invalid([*given, *load_each([one for one in learn if not isinstance(one, Record)])])
+    listed = [learn] if isinstance(learn, Path | str) else learn
+    given = [one for one in listed if isinstance(one, Record)]
+    learned, note = not_invalid([*given, *load_each([one for one in listed if not isinstance(one, Record)])])
     if note:
         progress(f"note: runs to learn from: {note}")
-    if loud := disturbance([record.environment for record in learned], "times learned"):
-        progress(f"note: {loud}")
     return learned
 
 
@@ -208,7 +225,7 @@ def _as_now(study: Predictor, hostfile: str) -> Rates:
 def _cases(
     mesh: Case | Path | str, counts: Sequence[int], shares: str, fields: Mapping[str, Any]
 ) -> list[Case]:
-    """The case on each number of ranks. Raises InputError, also for what no run would take."""
+    """The case that is asked on each number of ranks. Raises InputError."""
     if len(counts) > 1 and shares not in ("", "equal", BALANCED):
         raise InputError(
             f"shares = {shares} with ranks = {','.join(map(str, counts))}: expected equal or balanced "
@@ -216,7 +233,7 @@ def _cases(
         )
     said = {"shares": "" if shares == "equal" else shares}
     each = [{**fields, **said, "ranks": count} for count in counts]
-    return [settled(case_asked(mesh, one, "predict")) for one in each]
+    return [case_asked(mesh, one, "predict") for one in each]
 
 
 class Validated(NamedTuple):

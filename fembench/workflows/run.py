@@ -37,7 +37,7 @@ from fembench.workflows.cases import (
     with_ranks,
 )
 from fembench.workflows.notebook import Runs
-from fembench.workflows.tune import Tuned
+from fembench.workflows.tune import Tuned, weights_of
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
 MOST_BESIDE = 16  # records that a run is compared with
@@ -74,7 +74,7 @@ def run(
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
     hostfile = str(hostfile)
-    weights = weights.weights if isinstance(weights, Tuned) else weights
+    weights = weights_of(weights)
     check_least(0, timeout=timeout)
     fields = with_ranks(ranks, fields)
     given = {**(QUICK if quick else {}), **_usual_work(mesh, fields), **fields}

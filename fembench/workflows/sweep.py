@@ -39,7 +39,7 @@ from fembench.workflows.sweep_source import (
     source_of,
 )
 from fembench.workflows.sweep_state import standing
-from fembench.workflows.tune import Tuned
+from fembench.workflows.tune import Tuned, weights_of
 
 ELSEWHERE = "to repeat recorded runs, give another folder (--results FOLDER)"
 
@@ -83,7 +83,7 @@ def sweep(
     Raises InputError, and RunFailedError if no run has a record.
     """
     begin = time.monotonic()
-    weights = weights.weights if isinstance(weights, Tuned) else weights
+    weights = weights_of(weights)
     check_least(0, minutes=minutes)
     _check_asked(campaign, cases, name, repetitions)
     for key in settings or ():

@@ -174,6 +174,11 @@ class Tuned:
         return proof_text.as_tree(self.proof, self.weights)
 
 
+def weights_of(given: Weights | Tuned | Path | str | None) -> Weights | Path | str | None:
+    """Weights as given, or those that tuning found."""
+    return given.weights if isinstance(given, Tuned) else given
+
+
 @typed
 def tune(
     mesh: Case | Path | str,

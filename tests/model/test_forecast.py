@@ -42,7 +42,7 @@ from fembench.model.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.network import AllReduceTime, Beside
-from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
+from fembench.records.phases import ALLREDUCE, AXPY, CG, LOOP, NAMES, SPMV_INTERIOR
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load, load_all, save
@@ -245,7 +245,11 @@ def test_balanced_shares_let_all_ranks_finish_at_once():
 @pytest.mark.row("000:r_cc")
 @pytest.mark.parametrize(
     ("speed", "link", "suits"),
-    [(0.1, "1e-9,1e15", "ideal"), (1.0, "1e-5,1e9", "usable"), (1.0, "1e-3,1e9", "more ranks gain little")],
+    [
+        (0.1, "1e-9,1e15", "messages hardly matter"),
+        (1.0, "1e-5,1e9", "computing outweighs messages"),
+        (1.0, "1e-3,1e9", "more ranks gain little"),
+    ],
 )
 def test_a_program_is_classed_by_computing_over_messages(tmp_path, output, speed, link, suits):
     save_profile(planted_machine([speed] * 2, ("a", "b")), tmp_path / "machine.json")
@@ -253,7 +257,15 @@ def test_a_program_is_classed_by_computing_over_messages(tmp_path, output, speed
     (line,) = (t for t in output(*words).splitlines() if t.startswith("computing over messages"))
     assert line.endswith(f"({suits})")
     ratio = float(line.split(": ")[1].split()[0])
-    assert {"ideal": ratio >= 10, "usable": 1 < ratio < 10}.get(suits, ratio <= 1)
+    holds = {"messages hardly matter": ratio >= 10, "computing outweighs messages": 1 < ratio < 10}
+    assert holds.get(suits, ratio <= 1)
+
+
+def test_where_nothing_is_sent_computing_is_not_compared_with_messages(tmp_path, output):
+    save_profile(msgspec.structs.replace(planted_machine([1.0]), network=None), tmp_path / "machine.json")
+    text = output("predict", "s", "--machine", str(tmp_path / "machine.json"))
+    assert "imbalance: the busiest rank computes 1.00 times the mean" in text
+    assert "messages" not in text
 
 
 def test_what_if_edits_change_machines_and_network():
@@ -292,6 +304,8 @@ def test_more_ranks_than_slots_are_refused_with_all_that_they_need(tmp_path, ref
     said = f"expected 1 to 2 ranks, or --machines add:NAME*COUNT{link} (NAME one of {names})"
     assert said in refusal(*words)
     output(*words, "--machines", "add:a*2", *(["--link", "2e-5,1e9"] if link else []))
+    save_profile(planted_machine([1.0]), path)
+    assert "the profile has 1 slot: expected 1 rank, or --machines add:" in refusal(*words)
 
 
 def test_a_profile_without_a_network_needs_a_link():
@@ -356,6 +370,8 @@ def test_runs_teach_what_the_profile_does_not_know():
     again = knowing.predict(cases[2])
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
+    assert again.phases.keys() - set(NAMES) == {LOOP}  # as in tables of runs: CG is the whole there
+    assert NAMES[CG] not in again.phases
 
 
 def test_the_loop_is_learned_by_the_data_of_all_ranks_of_a_host():
@@ -778,6 +794,7 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, answer, output):
     text = output("simulate", graph, "--chrome", str(tmp_path / "c.json"), "--against", record)
     assert "critical path" in text
     assert "per rank, absolute" in text
+    assert "cg.loop" in text
     found = answer("simulate", graph, "--link", "50e-6,125e6", "--contention")
     assert found["makespan"] == pytest.approx(max(found["finish"]))
     spent = np.array([np.sum(found[k], axis=1) for k in ("busy", "wait", "overhead")]).sum(axis=0)

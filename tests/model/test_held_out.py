@@ -114,7 +114,7 @@ def test_disturbances_of_profile_and_run_are_said_where_a_run_is_held_against_it
     run = on_hosts_with(made_run(file, Case.of(mesh="m1", ranks=2), LATER), **facts)
     text = output(*words, "--against", str(save(run, tmp_path)))
     for said in (
-        "\nprofile: DISTURBED: others used up to 30 % of the CPU time on node8: speeds may be far off",
+        "\nprediction: DISTURBED: others used up to 30 % of the CPU time on node8: speeds may be far off",
         "\nrun: DISTURBED: others used up to 30 % of the CPU time on ",
     ):
         assert (said in text) == bool(taken)

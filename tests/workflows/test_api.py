@@ -17,10 +17,10 @@ from planted_environment import on_hosts_with
 from planted_machine import planted_network
 from planted_profile import planted_profile
 from planted_records import planted
+from planted_runs import run_of, study_of
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
-from fembench.base.progress import telling
 from fembench.bench.campaign import held_against
 from fembench.cli.main import main
 from fembench.launch.run_job import JobEnd
@@ -34,7 +34,6 @@ from fembench.records.verdict import Verdict
 from fembench.records.weights import as_text, load_weights, loud_notes, shares_of
 from fembench.workflows.cases import case_asked
 from fembench.workflows.notebook import Runs
-from fembench.workflows.predict import _learned
 from fembench.workflows.tune import Tuned
 
 ROOT = Path(__file__).parents[2]
@@ -264,8 +263,14 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.machine(2, pairs="some"), InputError, "pairs = 'some': expected one of all"),
         (lambda: fembench.load(3), InputError, "load: path = 3: expected Runs or a path"),
         (lambda: fembench.load(None), InputError, "load: path = None: expected Runs or a path"),
-        (lambda: fembench.run(None), InputError, "run: mesh = None: expected Case or a path"),
-        (lambda: fembench.run(mesh=b"m1"), InputError, "run: mesh = b'm1': expected Case or a path"),
+        (lambda: fembench.load(""), InputError, "load: path = '': expected Runs or a path"),
+        (lambda: fembench.shares(""), InputError, "shares: runs = '': expected Runs or a path"),
+        (lambda: fembench.compare(Runs([]), ""), InputError, "compare: others = '': expected Runs or a path"),
+        (lambda: fembench.predict("", "m1"), InputError, "machine = '': expected Profile or a path"),
+        (lambda: fembench.predict("m.json", "m1", learn=""), InputError, "learn = '': expected a path or a"),
+        (lambda: fembench.run("m1", results=""), InputError, "results = '': expected a path"),
+        (lambda: fembench.run(None), InputError, "run: mesh = None: expected a preset, a box, a mesh"),
+        (lambda: fembench.run(mesh=b"m1"), InputError, "run: mesh = b'm1': expected a preset, a box, "),
         (lambda: fembench.run("m1", results=1), InputError, "run: results = 1: expected a path"),
         (
             lambda: fembench.run("m1", weights=2.5),
@@ -281,7 +286,11 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.run("m1", tell="all"), InputError, "tell = 'all': expected a function or None"),
         (lambda: fembench.sweep({}), InputError, "sweep: campaign = {}: expected a path or None"),
         (lambda: fembench.sweep(cases=[{}], settings=3), InputError, "settings = 3: expected a dict or None"),
-        (lambda: fembench.tune(2), InputError, "tune: mesh = 2: expected Case or a path"),
+        (
+            lambda: fembench.tune(2),
+            InputError,
+            "tune: mesh = 2: expected a preset, a box, a mesh file or a case",
+        ),
         (lambda: fembench.machine(2, path=[]), InputError, "machine: path = []: expected a path"),
         (lambda: fembench.machine(True), InputError, "machine: ranks = True: expected a whole number"),
         (
@@ -301,6 +310,8 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.verb("timers", 3), InputError, "verb: words = 3: expected text"),
         (lambda: fembench.verb(), InputError, "expected the name of a verb"),
         (lambda: fembench.machine(1), InputError, "network of 1 rank"),
+        (lambda: fembench.machine(-1), InputError, "network of -1 ranks"),
+        (lambda: fembench.run("m1", precond="jakobi"), InputError, ", auto, or one of an installed package"),
         (lambda: fembench.predict("m.json", "m1", method="graph"), InputError, "one of simulation, analytic"),
         (
             lambda: fembench.run("m1", ranks=2, shares="2,1", weights="w.json"),
@@ -311,6 +322,11 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.machine(2, sizes="8,x,9"), InputError, "sizes = 8,x,9: "),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=1e-9), InputError, "minutes = 1e-09: no"),
         (lambda: fembench.parts("m1"), InputError, "expected either shares = 2:1 or weights = FILE"),
+        (
+            lambda: fembench.parts("m1", shares=Tuned(Mock(), Mock(), Path("w.json"), Path("runs"))),
+            InputError,
+            "shares is Tuned: expected text or a list (each a number); give it as weights=",
+        ),
     ],
 )
 def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
@@ -438,6 +454,27 @@ def test_what_tune_returned_stands_for_its_weights(folder, monkeypatch):
     cases = [*asked, plans[0].jobs[0].run.case]
     assert [case.placement.shares for case in cases] == [as_text(weights)] * 2
     assert fembench.parts("m1", weights=tuned).partition.targets == pytest.approx(shares_of(weights))
+    profile = planted_profile([1.0, 1.0], network=planted_network())
+    (found,) = fembench.predict(profile, "m1", ranks=2, weights=tuned)
+    assert found.predicted.case.placement.shares == as_text(weights)
+
+
+def test_a_prediction_takes_the_weights_of_a_run_and_warns_of_them_alike(folder, answer):
+    made = replace(planted([1.0, 0.5]), verdict=Verdict("VALID", (), ()))
+    loud = on_hosts_with(made, others_percent=80.6, others_resolution=0.8)
+    weights, told = fembench.shares(Runs([loud]), path="loud.json"), []
+    save_profile(planted_profile([1.0, 1.0], network=planted_network()), "planted.json")
+    (found,) = fembench.predict("planted.json", "m1", ranks=2, weights="loud.json", tell=told.append)
+    assert told[0].startswith("fembench: warning: weights: DISTURBED: others used up to 80.6 %")
+    words = "predict m1 --machine planted.json --ranks 2 --weights loud.json"
+    (by_command,) = answer(*words.split())
+    assert by_command["predicted"]["iteration"] == found.predicted.iteration
+    for asked, said in (
+        ({"ranks": 1}, r"^Weights\(.*\): weights of 2 ranks; the case has 1$"),
+        ({"ranks": 2, "shares": "balanced"}, r"^weights = .* and shares = balanced: expected one of them$"),
+    ):
+        with pytest.raises(InputError, match=said):
+            fembench.predict("planted.json", "m1", weights=weights, **asked)
 
 
 def test_shares_follow_from_a_folder_as_from_its_runs(tmp_path):
@@ -483,14 +520,31 @@ def test_nothing_is_learned_from_invalid_runs(folder):
         fembench.predict("planted.json", "m1", ranks=[1], learn=[invalid])
 
 
-def test_runs_to_learn_from_that_were_disturbed_are_told():
-    record = load_record(ROOT / "tests/data/record.json")
-    loud = on_hosts_with(record, others_percent=60.0, others_resolution=0.8)
-    for given, said in ((record, []), (loud, ["note: DISTURBED: others used up to 60 % of the CPU time"])):
+def test_a_prediction_from_disturbed_runs_is_marked_as_one_from_a_disturbed_profile(tmp_path):
+    profile = planted_profile([1.0, 1.0], network=planted_network())
+    cases = [case_asked("m1", {"ranks": ranks}) for ranks in (1, 2)]
+    quiet, other = (run_of(study_of(profile), case, id=f"p{k}")[0] for k, case in enumerate(cases))
+    loud = on_hosts_with(other, others_percent=60.0, others_resolution=0.8)
+    for runs, said in (
+        ([quiet, other], ", corrected by 2 runs; "),
+        ([quiet, loud], ", corrected by 2 runs, 1 of them DISTURBED; "),
+        ([loud], ", corrected by 1 run, DISTURBED; "),
+    ):
         told = []
-        with telling(told.append):
-            assert len(_learned([given])) == 1
-        assert [line.partition(" on ")[0] for line in told] == said
+        found = fembench.predict(profile, "m1", ranks=2, learn=Runs(runs), tell=told.append)
+        why = found[0].predicted.provisional
+        assert said in repr(found)
+        assert ("times learned may be far off" in why) == (loud in runs)
+        assert repr(found).startswith(why or "m1: 630 equations")
+        assert [line for line in told if "DISTURBED" in line] == [f"note: {why}"] * (loud in runs)
+
+
+def test_runs_to_learn_from_may_be_one_folder(tmp_path):
+    profile = planted_profile([1.0, 1.0], network=planted_network())
+    save(run_of(study_of(profile), case_asked("m1", {"ranks": 2}))[0], tmp_path / "runs")
+    for given in (tmp_path, str(tmp_path), [tmp_path], fembench.load(tmp_path)):
+        (found,) = fembench.predict(profile, "m1", ranks=2, learn=given)
+        assert found.predicted.learned == ("planted",)
 
 
 INTERRUPTED = """

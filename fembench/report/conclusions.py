@@ -185,7 +185,8 @@ def _labelled(said: str, used: Sequence[Result]) -> str:
     if not said or label in said:
         return said
     first, dot, rest = said.removesuffix(".").partition(". ")
-    return f"{first} ({label}){dot}{rest}."
+    labelled = f"{first[:-1]}; {label})" if first.endswith(")") else f"{first} ({label})"
+    return f"{labelled}{dot}{rest}."
 
 
 def _provisional(*used: Result) -> str:

@@ -272,7 +272,8 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             a, b = equal.times[SOLVE], best.times[SOLVE]
             low, high = ratio_range(a, b)
             what = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
-            remark = "; ".join([what, *flaws(equal, best)])
+            shown = "a loss" if high < 1 else "no gain shown" if low <= 1 <= high else ""
+            remark = "; ".join(filter(None, [what, shown, *flaws(equal, best)]))
             return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
     if not unequal:
         return []

@@ -186,9 +186,9 @@ def history_conclusions(found: Sequence[CaseSeries], left: int = 0) -> list[str]
     steady = sum(not s.changes for s in found) - short
     said += [f"No change shown in {plural(steady, 'case')}."] if steady else []
     if short:
-        single = ", and 2 for a plot" if any(len(s.points) < 2 for s in found) else ""
-        needed = f"{FEWEST_POINTS} are needed{single}"
-        said.append(f"{plural(short, 'case')} with too few points to search: {needed}.")
+        single = "; a plot needs 2" if any(len(s.points) < 2 for s in found) else ""
+        needed = f"changes are searched for in {FEWEST_POINTS} or more{single}"
+        said.append(f"{plural(short, 'case')} with too few points (days and commits): {needed}.")
     said += _doubts([point for s in found for point in s.points])
     said += [f"{plural(left, 'run')} left out: INVALID, or without the times of a set."] if left else []
     return said
@@ -218,7 +218,8 @@ def provisional(runs: Iterable[Glance]) -> int:
     "Changes",
     "Where the level of a series changes: PELT with a penalty for which a steady series shows a change in "
     "less than one of twenty, all cases together. The ratio is the time after the change over that "
-    "before it, each up to the next change; above 1, it became slower. The interval is at 95 %.",
+    "before it, each up to the next change; above 1, it became slower. The interval is at 95 %. The date, "
+    "that of the first point after the change, is an estimate, too: it may be off by a point or so.",
     "case; ?cpu: CPU; date; before after: commits | {0} to {1}; ratio | .3f",
     "low high: 95 % interval | >{0:.3f}–{1:.3f}; n_before n_after: points | >{0}, {1}; also: also changed",
 )

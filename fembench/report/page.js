@@ -34,7 +34,15 @@ function searchable(table) {
   table.parentElement.before(box, told);
 }
 
+// Remarks stand below the rows of tables that are wider than their box; without this script, of all in narrow windows
+const narrow = [...document.styleSheets[0].cssRules].find(rule => rule.media?.mediaText.includes("1100px"));
+narrow.media.mediaText = "screen";
+
 function hint(boxes) {
+  const tables = boxes.map(box => box.querySelector("table.below")).filter(table => table);
+  for (const table of tables) table.classList.add("fits");
+  const fit = tables.map(table => table.offsetWidth <= table.parentElement.clientWidth + 1);
+  tables.forEach((table, i) => table.classList.toggle("fits", fit[i]));
   const wider = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
     box.classList.toggle("more", wider[i]);

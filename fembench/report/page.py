@@ -223,7 +223,7 @@ def rows_of(made: Table) -> list[markupsafe.Markup]:
 
 
 def below(made: Table) -> bool:
-    """Whether the last column, of remarks or long texts, stands below its row where the page is narrow."""
+    """Whether the last column, of remarks or long texts, stands below its row where the table is too wide."""
     last = made.columns[-1]
     longest = max((len(last.show(row[-1])) for row in made.rows[:MOST_ROWS]), default=0)
     long = last.head == "remarks" or longest > SHORT

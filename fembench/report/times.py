@@ -160,7 +160,8 @@ def communication(results: Iterable[Result]) -> Rows:
 @declared(
     "send_receive",
     "Send, receive and all-reduce inside CG",
-    "Seconds per set, mean over ranks. Receive is wait + unpack. Wait includes the time until a late "
+    "Times are per set, means over ranks; each is a median of its own, so they need not add up to "
+    "'communication, mean'. Receive is wait + unpack. Wait includes the time until a late "
     "partner has sent its message, so a large receive / send means uneven load. Messages are counted "
     "in the trace, over all ranks.",
     CASE,
@@ -181,7 +182,7 @@ def send_receive(results: Iterable[Result]) -> Rows:
 @declared(
     "levels",
     "Levels of multigrid",
-    "Seconds per iteration: the median over the sets of a run, then over runs. Computing, on the slowest "
+    "Times are per iteration: the median over the sets of a run, then over runs. Computing, on the slowest "
     "rank, is the smoothing and the transfers of a level; that of the last level is the solution of all "
     "small grids on rank 0, for which the others wait. Messages (packing, sending, summing) and waiting "
     "are means over ranks. 'Of cg' adds the means of all three.",

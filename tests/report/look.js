@@ -21,6 +21,14 @@ addEventListener("load", () => {
   found.unmarked = outer.filter(e => scrolls(e) && e.matches(".scroll") && e.scrollWidth > e.clientWidth + 1)
     .filter(e => getComputedStyle(e, "::before").content === "none").map(name);
   found.beyond = outer.filter(e => e.matches(".below td:last-child") && e.getBoundingClientRect().right > innerWidth).map(name);
+  found.beside = document.querySelectorAll("table.fits").length;
+  found.needless = outer.filter(e => {
+    if (!e.matches(".below:not(.fits)")) return false;
+    e.classList.add("fits");
+    const wide = e.offsetWidth > e.parentElement.clientWidth;
+    e.classList.remove("fits");
+    return !wide;
+  }).map(name);
   found.scrolled = outer.filter(e => e.matches(".scroll") && e.scrollWidth > e.clientWidth + 1).length;
 
   const lines = e => { const text = document.createRange(); text.selectNodeContents(e); return text.getClientRects().length; };

@@ -251,6 +251,7 @@ def test_a_sentence_on_times_of_provisional_runs_says_so_once(times, sets):
             assert doubted == sure  # no time says it
         else:
             assert doubted.count("PROVISIONAL") == 1
+            assert ") (" not in doubted
             assert re.sub(" \\(PROVISIONAL\\)|; PROVISIONAL", "", doubted) == sure
 
 

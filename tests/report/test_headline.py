@@ -349,6 +349,16 @@ def test_the_gain_of_weights_is_the_time_with_equal_shares_over_the_time_with_th
     assert "gain of weighted shares" not in head_of(campaign((1, 2), ("m1",)))
 
 
+@pytest.mark.parametrize(("skew", "end"), [(0.0, "m2"), (0.2, "m2; no gain shown"), (1.0, "m2; a loss")])
+def test_a_gain_of_weights_below_one_is_called_a_loss_and_one_that_may_be_chance_no_gain(skew, end):
+    odd = environment(2, hosts=(HOST, replace(HOST, name="node9", cpu_model="Other")))
+    facts = {"environment": odd, "sets": 12, "noise": 0.001}
+    equal = make_record("m2", 2, skew=0.2, **facts)
+    weighted = make_record("m2", 2, skew=skew, shares="2:1", **facts)
+    remark = head_of([equal, weighted])["gain of weighted shares"]["remarks"]
+    assert remark.endswith(f"assembly + cg on {end}")
+
+
 def test_two_runs_on_several_hosts_show_a_gain_before_six_show_that_they_are_unequal():
     two = environment(2, hosts=(HOST, replace(HOST, name="node9")))
     equal = make_record("m2", 2, environment=two, noise=0.0, skew=1.0)

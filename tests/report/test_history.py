@@ -181,7 +181,8 @@ def test_a_plot_spans_the_dates_of_its_points_and_one_point_has_none(nightly):
             path.unlink()
     found = fembench.history(nightly)
     (plot,) = found.plots()
-    needed = "2 cases with too few points to search: 9 are needed, and 2 for a plot."
+    needed = "2 cases with too few points (days and commits): "
+    needed += "changes are searched for in 9 or more; a plot needs 2."
     assert needed in found.conclusions()
     assert plot.title.startswith("m1")
     dates = re.findall(r">(20\d\d-\d\d-\d\d)<", plot.svg)
@@ -265,6 +266,10 @@ def test_runs_that_do_not_count_are_told_also_if_they_are_all(nightly, output):
     for path in paths[3:]:
         path.unlink()
     assert output("history", str(nightly)).splitlines() == [said, "", ""]
+
+
+def test_the_date_of_a_change_is_said_to_be_an_estimate(nightly):
+    assert "it may be off by a point or so." in fembench.history(nightly).tables()["changes"].note
 
 
 def test_python_gets_what_the_verb_prints_and_writes(nightly, answer):

@@ -81,7 +81,9 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     assert (found["width"], found["dark"]) == (width, dark)
     assert found["errors"] == []
     assert (found["clipped"], found["outside"], found["unmarked"]) == ([], [], [])
-    assert width > 1024 or found["beyond"] == []  # remarks stand below their rows
+    assert found["beyond"] == []  # remarks stand below their rows,
+    assert found["needless"] == []  # but where they have room beside them
+    assert width < 1024 or found["beside"] > 0
     assert found["faint"] == {}
     assert found["lost"] == []
     files = [to for to in found["links"] if not to.startswith("#")]

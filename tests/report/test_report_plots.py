@@ -1,5 +1,6 @@
 """Plots: well-formed, complete where there is data, absent where there is none."""
 
+import dataclasses
 import itertools
 import re
 import xml.etree.ElementTree as xml
@@ -22,6 +23,7 @@ from fembench.report.measures import mean_times
 from fembench.report.plots import bars, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
+from fembench.report.roofline import roofline_points
 from fembench.report.tables import CampaignResults
 
 replace = msgspec.structs.replace
@@ -121,7 +123,22 @@ def test_the_sentence_on_a_set_has_the_time_of_the_tables_which_is_that_of_the_s
     assert found.startswith(f"On m1, a set takes {seconds(row['assembly_s'] + row['cg_s'])} on 2 ranks; ")
     assert found.endswith(" of the bar is assembly.")
     both = bars.phases(results([make_record("m1"), record]))[0].finding
-    assert both.endswith(" of the last bar is assembly.")
+    assert both.endswith(" of the latter is assembly.")
+
+
+def test_of_several_shares_the_sentence_on_a_set_names_the_fastest_as_the_headline_does():
+    equal, best, last = (
+        lasting(make_record("m1", 2, noise=0.0, **shares), factor)
+        for shares, factor in (({}, 1.0), ({"shares": "2:1"}, 1.5), ({"shares": "3:1"}, 2.0))
+    )
+
+    def said(*records):
+        return [re.findall(r" on ([^;]*?)(?: and |; )", p.finding) for p in bars.phases(results(records))]
+
+    assert said(equal, best, last) == [["2 ranks", "2 ranks (2:1)"]] * 2
+    assert said(make_record("m1", noise=0.0), equal, best) == [["one rank", "2 ranks"]] * 2
+    loud = on_hosts_with(best, others_percent=40.0)
+    assert said(equal, loud, last)[0] == ["2 ranks", "2 ranks (3:1)"]
 
 
 def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_named():
@@ -180,6 +197,18 @@ def test_the_sentence_of_a_plot_names_the_extreme_that_was_measured(unrendered):
     assert found["residuals"] == "m3 takes 428 iterations on one rank and 428 on 4 ranks."
     (fixed,) = [p for p in gallery(results([make_record("m3", iterations=428)])) if p.name == "residuals"]
     assert fixed.finding == "After 428 iterations, the residual of m3 is 2e-09 of the first."
+
+
+def test_the_caption_of_residuals_says_at_what_cg_stops_in_these_runs():
+    solved, fixed = make_record("m1"), make_record("m2", iterations=328)
+    solved = replace(solved, solve=replace(solved.solve, target=1e-6))
+    fixed = replace(fixed, solve=replace(fixed.solve, target=0.0))
+    captions = [lines.residuals(results(runs)).caption for runs in ([solved], [fixed], [solved, fixed])]
+    assert [(lines.DASHED in text, lines.FIXED in text) for text in captions] == [
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
 
 
 def test_the_rank_that_computes_longest_does_so_for_as_long_as_its_bars_are_high_without_the_loop():
@@ -253,7 +282,7 @@ def test_a_sentence_leaves_disturbed_runs_out_while_there_are_others(not_laid_ou
         assert found[name].finding.endswith(" Runs that are DISTURBED do not count."), name
         assert "4 ranks" not in found[name].finding
     assert "4 ranks, DISTURBED; " in found["phases"].finding
-    assert found["ranks"].finding.startswith("DISTURBED: Rank 3 computes longest")
+    assert found["ranks"].finding.startswith("DISTURBED: rank 3 computes longest")
     for name in ("speedup", "communication", "speedup_factors"):
         assert any("DISTURBED: ranks 4" in text for text in words(found[name])), name
     for name, what in (("phases", "whole"), ("set_up", "sum")):
@@ -267,7 +296,9 @@ def test_sentences_on_provisional_runs_say_so(not_laid_out):
     found = gallery(results(campaign((1, 2), ("m2", "m3"), noise=0.0, status="PROVISIONAL")))
     said = {plot.name: plot.finding for plot in found}
     assert " of m3 · csr on 2 ranks, PROVISIONAL, an efficiency of " in said["speedup"]
-    assert said["ranks"].startswith("PROVISIONAL: ")
+    assert re.search(r" on one rank, PROVISIONAL, and \S+ ms on 2 ranks, PROVISIONAL; ", said["phases"])
+    assert re.match("PROVISIONAL: (rank 1|all ranks) ", said["ranks"])
+    assert said["time_line-2"].startswith("PROVISIONAL: in these iterations, ")
     assert {name for name, text in said.items() if "PROVISIONAL" not in text} == {"residuals"}
 
 
@@ -305,6 +336,15 @@ def test_factors_are_broken_lines_and_their_products_full_ones_as_the_caption_sa
     assert full == ["global", "parallel"]
     found = results(campaign((1, 2), ("m3",)))
     assert "The lowest factor (broken lines) " in lines.factors(every_factor(found)).caption
+
+
+def test_title_and_sentence_of_the_factors_say_of_which_time_they_are():
+    found = every_factor(results(campaign((1, 2), ("m3",))))
+    plot = lines.factors(found)
+    assert plot.title == "Efficiency factors of assembly + cg against ranks"
+    assert re.search(r", the global efficiency of assembly \+ cg is \S+; the lowest factor is ", plot.finding)
+    unknown = lines.factors([dataclasses.replace(one, scaling=np.nan) for one in found])
+    assert " on 2 ranks, the lowest factor of assembly + cg is " in unknown.finding
 
 
 def test_a_speedup_below_one_can_be_read_on_an_axis_that_says_it_is_logarithmic():
@@ -397,6 +437,22 @@ def test_a_time_line_says_how_well_clocks_agree_and_what_was_dropped():
     caption = gantt.time_lines(results([apart]))[0].caption
     assert "clocks of 2 hosts aligned by ping-pong within 7 µs" in caption
     assert "7 spans dropped" in caption
+
+
+def test_time_lines_and_roofline_say_which_cases_are_not_drawn():
+    many = results(campaign((2, 3, 4, 5, 6), ("m1", "m2")))
+    drawn = " Of 10 traced cases, one on the smallest mesh is drawn per number of ranks: 2, 3, 6."
+    assert [plot.caption.endswith(drawn) for plot in gantt.time_lines(many)] == [True] * 3
+    assert gantt.roofline(roofline_points(many)).caption.endswith(
+        " Not drawn: m1 · csr (ranks 4), m2 · csr (ranks 4)."
+    )
+    meshes = [one for storage in ("csr", "sym") for one in campaign((1,), storage=storage)]
+    bare = replace(meshes[-1], solve=replace(meshes[-1].solve, bandwidth=()))
+    caption = gantt.roofline(roofline_points(results([*meshes[:-1], bare]))).caption
+    assert caption.endswith(" Not drawn: m1 · csr, m3 · sym.")
+    one = results([make_record(ranks=2)])
+    assert "traced cases" not in gantt.time_lines(one)[0].caption
+    assert "Not drawn" not in gantt.roofline(roofline_points(one)).caption
 
 
 def test_a_hundred_ranks_are_drawn_as_sixty_four_rows():

@@ -222,6 +222,13 @@ def test_receive_is_wait_plus_unpack_over_send():
     assert row["messages_per_iteration"] == 2
 
 
+def test_the_parts_of_communication_say_without_unfolding_that_they_need_not_add_up():
+    records = [make_record("m2", 2)]
+    shown, _ = brief(named(records, "send_receive").note)
+    assert "they need not add up to 'communication, mean'." in shown
+    assert "communication, mean" in [c.head for c in named(records, "communication").columns]
+
+
 def test_partitions_are_listed_once_whatever_the_storage():
     records = [make_record("m1", 2), make_record("m1", 2, storage="dense")]
     assert len(named(records, "partitions").rows) == 1

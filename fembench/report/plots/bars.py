@@ -63,8 +63,12 @@ def _bands(
 
 def _shown(series: Mapping[str, list[Result]]) -> tuple[dict[str, list[Result]], str]:
     """(the last panels, a sentence that names the others)."""
-    missing = list(series)[:-PANELS]
-    return dict(list(series.items())[-PANELS:]), f" Not drawn: {', '.join(missing)}." if missing else ""
+    return dict(list(series.items())[-PANELS:]), not_drawn(list(series)[:-PANELS])
+
+
+def not_drawn(names: Sequence[str]) -> str:
+    """A sentence that names what a plot has no room for, or ""."""
+    return f" Not drawn: {', '.join(names)}." if names else ""
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:

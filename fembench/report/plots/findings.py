@@ -16,7 +16,7 @@ from fembench.records import phases as ph
 from fembench.records.compare import ranks_in_words
 from fembench.records.record import Event
 from fembench.report.factors import EfficiencyFactors
-from fembench.report.measures import PRODUCT
+from fembench.report.measures import PRODUCT, SOLVE
 from fembench.report.results import Result, flaws, unfit
 from fembench.report.roofline import ITERATION as WHOLE
 from fembench.report.roofline import RooflinePoint
@@ -53,25 +53,37 @@ def _fit(
 def of_stacks(
     what: str, group: Sequence[Result], bands: Mapping[str, npt.ArrayLike], seconds_of: Sequence[float] = ()
 ) -> str:
-    """Of results of one mesh: how long each took (else: the sum), and its seconds by label of the band."""
+    """Of results of one mesh: how long each took (else: the sum), and its seconds by label of the band.
+
+    They are the first and the one that it is compared with.
+    """
     heights = np.array([np.asarray(values, float) for values in bands.values()])
-    if not heights[:, -1].any():
+    at = _compared(group)
+    if not heights[:, at].any():
         return ""
     took = seconds_of or heights.sum(axis=0).tolist()
     last: dict[str, float] = {}
-    for label, height in zip(bands, heights[:, -1].tolist()):
+    for label, height in zip(bands, heights[:, at].tolist()):
         name = f"waiting ({' and '.join(WAITS)})" if label in WAITS else label
         last[name] = last.get(name, 0.0) + height
     highest = max(last, key=last.__getitem__)
     part = percent(last[highest] / sum(last.values()), 0)
-    first = f"{seconds(took[0])} on {_ranks(group[0])} and " if len(group) > 1 else ""
-    bar = f"{seconds(took[-1])} on {_ranks(group[-1])}; {part} of {'the last' if first else 'the'} bar"
+    comma = "," * bool(flaws(group[0]))
+    first = f"{seconds(took[0])} on {_ranks(group[0])}{comma} and " if at else ""
+    bar = f"{seconds(took[at])} on {_ranks(group[at])}; {part} of {'the latter' if at else 'the bar'}"
     return f"On {group[0].mesh}, {what} {first}{bar} is {highest}."
 
 
-def _begin(result: Result) -> str:
-    """'PROVISIONAL, DISTURBED: ' if it is."""
-    return f"{', '.join(words)}: " if (words := flaws(result)) else ""
+def _compared(group: Sequence[Result]) -> int:
+    """The index of the fastest on the most ranks, but the first; of those without foreign work, if any."""
+    others = [k for k, r in enumerate(group) if k and r.ranks == group[-1].ranks]
+    return min(others, key=lambda k: (bool(unfit(group[k])), group[k].times[SOLVE].median), default=0)
+
+
+def _labelled(result: Result, said: str) -> str:
+    """'PROVISIONAL, DISTURBED: all ranks …' if it is."""
+    words = ", ".join(flaws(result))
+    return f"{words}: {said[0].lower()}{said[1:]}" if words else said
 
 
 def of_ranks(result: Result, work: F64, waits: F64) -> str:
@@ -84,7 +96,7 @@ def of_ranks(result: Result, work: F64, waits: F64) -> str:
     if np.abs(work - mean).max() < EVEN * mean:
         computes = f"All ranks compute about equally long: {seconds(mean)} per set"
     waiting = f"waits longest, for neighbours and in all-reduces: {seconds(float(waits[idle]))}"
-    return f"{_begin(result)}{computes}. Rank {idle} {waiting}."
+    return _labelled(result, f"{computes}. Rank {idle} {waiting}.")
 
 
 def of_speedups(found: Sequence[Speedup]) -> str:
@@ -107,9 +119,11 @@ def of_factors(group: Sequence[EfficiencyFactors]) -> str:
         "computation scaling": last.scaling,
     }
     value, name = min((value, name) for name, value in factors.items() if np.isfinite(value))
-    whole = f"the global efficiency is {last.overall:.2f}; " if np.isfinite(last.overall) else ""
+    lowest = f"lowest factor of {SOLVE}"
+    if np.isfinite(last.overall):
+        lowest = f"global efficiency of {SOLVE} is {last.overall:.2f}; the lowest factor"
     case = _case(last.result, last.base)
-    return f"For {case}, {whole}the lowest factor is {name}, {value:.2f}.{left_out}"
+    return f"For {case}, the {lowest} is {name}, {value:.2f}.{left_out}"
 
 
 def of_weak(group: Sequence[WeakPoint]) -> str:
@@ -155,7 +169,7 @@ def of_time_line(result: Result, events: Sequence[Event], n_ranks: int) -> str:
     share = percent(sum(waits.values()) / whole / n_ranks, 0)
     most = percent(waits[longest] / whole, 0)
     waiting = f"ranks wait for {share} of the time; rank {longest} waits longest, {most}"
-    return f"{_begin(result)}In these iterations, {waiting}."
+    return _labelled(result, f"In these iterations, {waiting}.")
 
 
 def of_residuals(few: Result, many: Result) -> str:

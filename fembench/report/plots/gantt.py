@@ -16,7 +16,7 @@ from fembench.records.record import Event
 from fembench.records.traced import alignment
 from fembench.report.measures import PRODUCT, VECTORS
 from fembench.report.plots import canvas, findings
-from fembench.report.plots.bars import ASSEMBLY, SET_UP, SOLVE, labelled
+from fembench.report.plots.bars import ASSEMBLY, SET_UP, SOLVE, labelled, not_drawn
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, unfit
 from fembench.report.roofline import ITERATION, RooflinePoint
@@ -36,16 +36,18 @@ _COLOURS |= {ph.READ: ("read", canvas.SAND), ph.SYNC: ("barrier", canvas.LILAC)}
 
 def time_lines(results: Sequence[Result]) -> list[Plot]:
     """Charts for up to three numbers of ranks, of the smallest mesh: long spans."""
+    traced = [r for r in results if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events)]
     by_ranks: dict[int, Result] = {}
-    for r in results:
-        if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events):
-            by_ranks.setdefault(r.ranks, r)
+    for r in traced:
+        by_ranks.setdefault(r.ranks, r)
     ranks = sorted(by_ranks)
     chosen = ranks if len(ranks) <= CHARTS else [*ranks[: CHARTS - 1], ranks[-1]]
-    return [_chart(by_ranks[p]) for p in chosen]
+    drawn = f" Of {len(traced)} traced cases, one on the smallest mesh is drawn per number of ranks: "
+    drawn += f"{', '.join(map(str, chosen))}."
+    return [_chart(by_ranks[p], drawn if len(traced) > len(chosen) else "") for p in chosen]
 
 
-def _chart(result: Result) -> Plot:
+def _chart(result: Result, drawn_of: str) -> Plot:
     record = result.record
     shown = _rows(result.ranks)
     events = [e for e in record.events if e.rank in shown and e.phase in _COLOURS]
@@ -75,7 +77,7 @@ def _chart(result: Result) -> Plot:
             f"{labelled(*works)}; it waits for a neighbour in {labelled('wait')}, and for all "
             f"ranks in {labelled('all-reduce')}. If a wait of one rank ends where the product of another "
             "ends, the first was waiting for the second. White is time outside every span: the loop itself "
-            f"or the operating system. Time: {alignment(record)}." + dropped + left_out,
+            f"or the operating system. Time: {alignment(record)}." + dropped + left_out + drawn_of,
             findings.of_time_line(result, inside, len(shown)),
         )
 
@@ -164,11 +166,11 @@ def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
     """The largest meshes; of many numbers of ranks the ends and some between."""
     series: dict[str, list[RooflinePoint]] = {}
     for p in found:
-        if np.isfinite(p.roof):
-            series.setdefault(" · ".join(p.result.series), []).append(p)
-    if not series:
+        series.setdefault(" · ".join(p.result.series), []).append(p)
+    known = {name: kept for name, points in series.items() if (kept := _with_roof(points))}
+    if not known:
         return None
-    shown = {name: _some(points) for name, points in list(series.items())[-PANELS:]}
+    shown = {name: _some(points) for name, points in list(known.items())[-PANELS:]}
     everything = [p for points in shown.values() for p in points]
     settings = sorted({(p.result.ranks, p.result.marked) for p in everything})
     colours = {s: canvas.CYCLE[i % len(canvas.CYCLE)] for i, (_, s) in enumerate(settings)}
@@ -181,7 +183,8 @@ def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
             _panel(axes, points, colours, np.array([low, high]))
         canvas.key_below(drawn, _key(colours, everything))
         said = findings.of_roofline(everything)
-        return canvas.plot(drawn, "roofline", "Roofline of the phases", CAPTION, said)
+        caption = CAPTION + not_drawn(_missing(series, shown))
+        return canvas.plot(drawn, "roofline", "Roofline of the phases", caption, said)
 
 
 CAPTION = (
@@ -191,6 +194,21 @@ CAPTION = (
     "triangle, the whole iteration, from the other points is time lost in messages, waiting and the loop. "
     "Bytes are counted from the arrays touched: a point above its line found them in caches."
 )
+
+
+def _with_roof(points: Sequence[RooflinePoint]) -> list[RooflinePoint]:
+    return [p for p in points if np.isfinite(p.roof)]
+
+
+def _missing(series: dict[str, list[RooflinePoint]], shown: dict[str, list[RooflinePoint]]) -> list[str]:
+    """'m1 · csr', 'm2 · csr (ranks 3, 5)': all series, and settings of those shown."""
+    names = []
+    for name, points in series.items():
+        drawn = {p.result.marked for p in shown.get(name, [])}
+        left = dict.fromkeys(p.result.marked for p in points if p.result.marked not in drawn)
+        if left:
+            names.append(f"{name} (ranks {', '.join(left)})" if drawn else name)
+    return names
 
 
 def _some(points: Sequence[RooflinePoint]) -> list[RooflinePoint]:

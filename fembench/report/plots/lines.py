@@ -199,7 +199,7 @@ def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
     ]
     return charts.curves(
         "speedup_factors",
-        "Efficiency factors against ranks",
+        f"Efficiency factors of {measures.SOLVE} against ranks",
         "The lowest factor (broken lines) shows where efficiency is lost; full lines are products of "
         "factors. Global (the thick line) is parallel x computation scaling; parallel (blue) is load balance "
         "x serialization x transfer. 1 is perfect. The factors are those of POP, a European centre for "
@@ -218,6 +218,10 @@ def _factor(group: Sequence[EfficiencyFactors], label: str, line: tuple[str, dic
     return Series([f.result.ranks for f in group], np.array([values] * 3), {"label": label, **look})
 
 
+DASHED = " The dashed line is the residual at which CG stops."
+FIXED = " Runs of a fixed number of iterations stop after these."
+
+
 def residuals(results: Sequence[Result]) -> Plot | None:
     """|r_k| against k for every mesh and method, on the fewest and on the most ranks."""
     groups = {k: g for k, g in by_series(results).items() if len(g[0].record.solve.residuals) > 1}
@@ -230,6 +234,7 @@ def residuals(results: Sequence[Result]) -> Plot | None:
             if many is not few:
                 _history(axes, many, {"color": look["color"], "marker": "o", "linestyle": ""}, sparse=True)
         targets = {r.record.solve.target for r in results if r.record.solve.target > 0}
+        fixed = any(r.pool.case.stop.iterations for group in groups.values() for r in group)
         for target in itertools.islice(sorted(targets), 3):
             axes.axhline(target, color=canvas.GREY, linestyle="--", linewidth=1.2)
         axes.set_yscale("log")
@@ -241,8 +246,9 @@ def residuals(results: Sequence[Result]) -> Plot | None:
             "residuals",
             "Residual history",
             "The residual of CG (from its recurrence) at each iteration: lines for the fewest ranks, dots "
-            "for the most. Dots on the line show that the parallel run computes the same iterates. The "
-            "dashed line is the residual at which CG stops.",
+            "for the most. Dots on the line show that the parallel run computes the same iterates."
+            + DASHED * bool(targets)
+            + FIXED * fixed,
             findings.of_residuals(*_ends(list(groups.values())[-1])),
         )
 

@@ -8,7 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from report_sample import campaign, make_failure, make_record
+from msgspec.structs import replace
+from planted_environment import on_hosts_with
+from report_sample import HOST, campaign, environment, make_failure, make_record
 
 from fembench.records.store import save
 from fembench.report import page
@@ -91,6 +93,14 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     assert [to for to in files if not (sample.parent / to).is_file()] == []
     assert width < 1400 or found["scrolled"] <= 2  # tables wider than the page, each in its own box
     assert width < 1400 or found["broken"] == []  # names of runs and rules are on one line
+
+
+def test_no_cell_overlaps_another_where_remarks_stand_below_rows_of_names_that_are_not_broken(tmp_path):
+    odd = environment(2, hosts=(HOST, replace(HOST, name="node9", cpu_model="Other")), synthetic="emulated")
+    runs = [make_record("m1", 2, environment=odd, **shares) for shares in ({}, {"shares": "0.683,0.317"})]
+    runs = [replace(on_hosts_with(one, others_percent=40.0), id=f"r{k}") for k, one in enumerate(runs)]
+    found = looked_at(built(tmp_path, *runs), 1400)
+    assert (found["clipped"], found["beyond"]) == ([], [])
 
 
 def titled(index, script):

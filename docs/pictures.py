@@ -255,7 +255,7 @@ PICTURES = {
     "headline.svg": lambda f: terminal(REPORT, f, most=31),
     "compare.svg": compared,
     "hand-over.svg": lambda f: terminal("fembench partition m3 --shares 2:1 --to dolfinx", f),
-    "peers.svg": lambda f: terminal("fembench peers m3", f, most=24),
+    "peers.svg": lambda f: terminal("fembench peers m3", f, most=33),
     "schedule.svg": lambda f: terminal(SCHEDULE, f, most=24),
     "binary.svg": lambda f: terminal(BINARY, f, most=24),
     "simulate.svg": lambda f: terminal(SIMULATE, f, most=24),

@@ -11,7 +11,7 @@ from fembench.host.provenance import host_names
 from fembench.ranks.comm import Comm, on_root
 from fembench.records.hlogp import message_cost
 from fembench.records.network import Network, class_of
-from fembench.records.profile import Profile, load_profile
+from fembench.records.profile import NO_NETWORK, Profile, load_profile
 
 SMALL, LARGE = 8, 1 << 18  # bytes
 PROBES = 8
@@ -74,7 +74,7 @@ def link_costs(comm: Comm, profile: str) -> PairCosts:
 def of_profile(profile: Profile, hosts: tuple[str, ...], where: str) -> PairCosts:
     """The costs in a profile for ranks on these hosts, by name. Raises InputError."""
     if profile.network is None or not profile.network.classes:
-        raise InputError(f"{where}: no costs of messages; expected a profile of characterize --network")
+        raise InputError(f"{where}: the profile has {NO_NETWORK}")
     known = {host.name: k for k, host in reversed(list(enumerate(profile.environment.hosts)))}
     unknown = next((host for host in hosts if host not in known), None)
     if unknown is not None:

@@ -56,12 +56,14 @@ def from_toml(text: str, kind: type[T], *, where: str) -> T:
     return convert(tree, kind, where=where)
 
 
-def read_json(path: Path | str, kind: type[T]) -> T:
-    """The struct of type `kind` in a JSON file. Raises InputError."""
+def read_json(path: Path | str, kind: type[T], what: str = "") -> T:
+    """The struct of type `kind` in a JSON file. Raises InputError, which says `what` was expected."""
     try:
         tree = msgspec.json.decode(read_text(path).encode())
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
+        why = str(error).removeprefix("JSON is malformed: ")
+        expected = f"; expected {what}" if what else ""
+        raise InputError(f"{path}: not valid JSON: {why}{expected}") from error
     return convert(tree, kind, where=str(path))
 
 

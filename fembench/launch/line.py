@@ -50,12 +50,6 @@ PLACES = "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"  # bind threads, the
 MOST_PER_CORE = 64  # ranks started on this machine: each takes 60 MiB
 
 
-def ranks_per_core(ranks: int, hostfile: str = "") -> int:
-    """Ranks per core of this machine; 1 if a host file or a batch system places them."""
-    where = allocation(hostfile)
-    return 1 if hostfile or where.batch or where.order else math.ceil(ranks / where.slots)
-
-
 def job_line(
     ranks: int,
     hostfile: str = "",

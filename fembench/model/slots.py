@@ -19,7 +19,7 @@ from fembench.model.heterogeneity import from_product
 from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
 from fembench.records.hlogp import GivenLink, message_cost
 from fembench.records.network import Network, PairClass, class_of
-from fembench.records.profile import Profile
+from fembench.records.profile import NO_NETWORK, Profile
 
 HOSTS_NAMED = 3
 HELD_UP = 0.1  # fraction of a message's time; less counts as noise
@@ -111,10 +111,7 @@ def machine_of(
     if link is None and network is not None:
         lookup = _measured(network, model)
     elif link is None and len(slots) > 1:
-        raise InputError(
-            "the profile has no network; expected a profile of `fembench characterize --network`, "
-            "or link = SECONDS,BYTES/S (latency, bandwidth)"
-        )
+        raise InputError(f"the profile has {NO_NETWORK}, or give link = SECONDS,BYTES/S (latency, bandwidth)")
     else:
         lookup = _given(link or NO_MESSAGES, network, model)
     machine = Machine(

@@ -84,7 +84,7 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
 
 def load_prediction(path: Path | str) -> Prediction:
     """The prediction in a file. Raises InputError for another, or a broken seal."""
-    tree = read_json(path, dict)
+    tree = read_json(path, dict, "a prediction of fembench predict")
     found = read(
         path, Prediction, PREDICTION_SCHEMA, "a prediction", has="predicted", verb="predict", tree=tree
     )

@@ -29,6 +29,10 @@ from fembench.records.schema import read
 from fembench.stats.summary import median_interval
 
 PROFILE_SCHEMA = 7
+NO_NETWORK = (
+    "no network: characterize ran without --network, or was interrupted; "
+    "`fembench characterize --add-to FILE` adds it"
+)
 Level = Literal["L2", "L3", "L3 and memory", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 BETWEEN: Level = "L3 and memory"  # of several sizes

@@ -48,7 +48,7 @@ def read(
 
     Raises InputError for anything else.
     """
-    tree = read_json(path, dict) if tree is None else tree
+    tree = read_json(path, dict, f"{what} of fembench {verb}") if tree is None else tree
     version = tree.get("schema")
     if type(version) is not int or has not in tree:
         raise InputError(f"{path}: not {what}; expected a file of fembench {verb}")

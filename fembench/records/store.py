@@ -58,7 +58,7 @@ def written(path: Path | str) -> Record:
 
 def _explained(path: Path | str) -> Record:
     """The same, more slowly: raises InputError that says what is wrong."""
-    tree = read_json(path, dict)
+    tree = read_json(path, dict, "a record of fembench run")
     if "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
     try:

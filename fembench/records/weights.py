@@ -18,7 +18,7 @@ from fembench.records.schema import check_time, read
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
-REFUSED = "tune says not to use these weights"  # begins a note
+UNDECIDED = "tune reached no verdict on these weights"  # begins a note
 Rule = Literal["time", "rate", "comm", "tasks", "given"]
 RULES = get_args(Rule)[:-1]  # by which shares follow from measurements
 
@@ -60,7 +60,7 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
     return tuple(r.share for r in weights.ranks)
 
 
-LOUD = (REFUSED, "DISTURBED", "OVERSUBSCRIBED", "PROVISIONAL")  # begins of such notes
+LOUD = (UNDECIDED, "DISTURBED", "OVERSUBSCRIBED", "PROVISIONAL")  # begins of such notes
 
 
 def loud_notes(weights: Weights) -> list[str]:
@@ -83,7 +83,7 @@ def load_weights(path: Path | str) -> Weights:
     if Path(path).is_dir():
         how = f"use `fembench weights {path} -o weights.json` first"
         raise InputError(f"{path}: a folder; expected a file of weights: {how}")
-    weights = read(path, Weights, WEIGHTS_SCHEMA, "weights", has="ranks", verb="weights")
+    weights = read(path, Weights, WEIGHTS_SCHEMA, "weights", has="ranks", verb="tune")
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
         raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")

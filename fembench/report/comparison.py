@@ -45,6 +45,7 @@ class SideRuns(NamedTuple):
     name: str
     records: Sequence[Record]
     campaign: str = ""  # the file of the campaign, if there is one
+    record: bool = False  # whether it is the file of one record
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -83,12 +83,13 @@ def _overall(one: Compared) -> str:
     whose = f"{one.other.name} takes {took} {than} {one.base.name}"
     if one.disturbed:
         loud = f"runs of {' and '.join(one.disturbed)} were DISTURBED"
-        advice = f"nothing follows about machine or version. {_advice('quiet runs', one.disturbed)}"
+        advice = f"nothing follows about machine or version. {_advice(one, 'quiet runs', one.disturbed)}"
         return f"No verdict on {names}: {whose}, {of}, but {loud}: {advice}"
     if one.ratio.interval is None:
         counts = zip((one.base.name, one.other.name), zip(*(pair.runs for pair in one.pairs)))
         few_runs = [name for name, runs in counts if min(runs) < FEWEST][::-1]
-        return f"No verdict on {names}: {whose}, {of}; {one.verdict}. {_advice('runs', few_runs)}".rstrip()
+        advice = _advice(one, "runs", few_runs)
+        return f"No verdict on {names}: {whose}, {of}; {one.verdict}. {advice}".rstrip()
     ends = f"({range_in_words(one.ratio.interval)}), {of}"
     if one.verdict not in SHOWN:
         return f"No difference shown between {names}: {whose} {ends}."
@@ -97,9 +98,13 @@ def _overall(one: Compared) -> str:
     return f"{one.other.name} is {one.verdict} than {one.base.name}: {took} {ends}. {carried}."
 
 
-def _advice(runs: str, sides: Sequence[str]) -> str:
-    """How many runs of which results are needed."""
-    return f"Make {FEWEST} {runs} of {' and '.join(sides)}, better 5." if sides else ""
+def _advice(one: Compared, runs: str, names: Sequence[str]) -> str:
+    """How many runs of which results are needed; nobody can make more runs of a single record."""
+    records = [side.name for side in (one.other, one.base) if side.record and side.name in names]
+    several = [name for name in names if name not in records]
+    said = [f"Make {FEWEST} {runs} of {' and '.join(several)}, better 5."] if several else []
+    how = f"compare a folder of {FEWEST} {runs} instead, better 5."
+    return " ".join([*said, *(f"{name} is a single run: {how}" for name in records)])
 
 
 def _by_phase(one: Compared) -> str:

@@ -15,7 +15,7 @@ from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.case import FIELDS, Case
 from fembench.records.compare import ranks_in_words
-from fembench.records.quiet import disturbance
+from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.records.validity import SETS, WARMUPS, warmups_of
@@ -66,7 +66,7 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     said += [_no_choice(used) if len(by_ranks) < 2 else ""]
     said += [LEFT_OUT.format("DISTURBED")] if fit and not all_quiet else []
     said += [LEFT_OUT.format("SYNTHETIC")] if len(real) < len(found) else []
-    said += [_shared_cores(quiet)]
+    said += [_shared_cores(used)]
     slow = _slow_hosts(fit, found[0].speeds) if found else ""
     return list(filter(None, [*said, slow]))
 
@@ -79,7 +79,11 @@ def _no_choice(used: Sequence[Result]) -> str:
     if len(by_ranks) < 2 or not loud:
         return ""
     which = ranks_in_words(loud[0]) if len(loud) == 1 else f"{few(list(map(str, loud)), MOST)} ranks"
-    return f"Nothing follows on the number of ranks to use: runs on {which} were DISTURBED."
+    each = environments(by_ranks[n] for n in loud)
+    n = sum(bool(foreign_work([one])) for one in each)
+    some = "" if n == len(each) else f"{n} of {len(each)} "
+    were = "was" if some and n == 1 else "were"
+    return f"Nothing follows on the number of ranks to use: {some}runs on {which} {were} DISTURBED."
 
 
 def _shared_cores(found: Sequence[Result]) -> str:
@@ -103,7 +107,7 @@ def _verdict(found: Sequence[Result], disturbed: bool) -> str:
     if len(runs) == 1:
         return _of_one(*runs[0], disturbed)
     counts = [(s, sum(one.verdict.status == s for one, _ in runs)) for s in ("INVALID", "PROVISIONAL")]
-    looks = sum(one.verdict.status == "PROVISIONAL" and _is_look(one, times) for one, times in runs)
+    looks = sum(one.verdict.status == "PROVISIONAL" and bool(_too_few(one, times)) for one, times in runs)
     few_sets = f" ({looks} with fewer than {WARMUPS} warm-ups or {SETS} sets)" if looks else ""
     words = [f"{n} {s}{few_sets if s == 'PROVISIONAL' else ''}" for s, n in counts if n]
     why = "see Why runs are not VALID"
@@ -119,15 +123,15 @@ def _of_one(record: Record, times: Times, disturbed: bool) -> str:
     why = " ".join(record.verdict.sentences())
     if status == "INVALID":
         return f"The run is INVALID: its times do not count. {why}"
-    if _is_look(record, times):
-        least = f"{WARMUPS} warm-ups and {SETS} sets"
-        return f"A quick look, PROVISIONAL: without --quick and --sets, it takes {least} or more."
+    if lacking := _too_few(record, times):
+        return f"A quick look, PROVISIONAL: {lacking}; by default, a run takes enough."
     return "" if disturbed else f"The run is PROVISIONAL. {why}"
 
 
-def _is_look(record: Record, times: Times) -> bool:
-    """Whether a run has too few sets for a VALID one, as rule D1 says."""
-    return warmups_of(record) < WARMUPS or len(times.timed) < SETS
+def _too_few(record: Record, times: Times) -> str:
+    """'1 warm-up instead of 2 and 3 sets instead of 10': what a VALID run has more of, as rule D1 says."""
+    counts = (warmups_of(record), WARMUPS, "warm-up"), (len(times.timed), SETS, "set")
+    return " and ".join(f"{plural(n, noun)} instead of {least}" for n, least, noun in counts if n < least)
 
 
 def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Result]:

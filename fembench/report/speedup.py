@@ -15,7 +15,6 @@ from fembench.base import units
 from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
 from fembench.records.contest import PeersRecord
-from fembench.records.record import Record
 from fembench.report.bases import RANGE, RANKS, base_of, bases, caveats, fastest, ratio_range
 from fembench.report.equality import equality, unequal_ranks
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, RUN, SOLVE, VECTORS
@@ -104,20 +103,24 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
     if abs(mine - alone) > max(2, 0.02 * alone):
         notes.append(f"iterations differ: {alone} on {ranks_in_words(base.ranks)}, {mine} here")
     if efficiency > SUPERLINEAR:
-        notes.append(superlinear(result.record, base.record))
+        notes.append(superlinear(result, base))
     return notes + caveats(result, base)
 
 
-def superlinear(run: Record, base: Record) -> str:
-    """What may explain a super-linear speedup: data that now fit in a cache, saved work."""
-    mine, alone = max(run.solve.bytes), max(base.solve.bytes)
-    note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
-    note += f"{ranks_in_words(base.case.placement.ranks)}; "
+def superlinear(result: Result, base: Result) -> str:
+    """What may explain a super-linear speedup: data that now fit in a cache, saved work.
+
+    Nothing is looked for if one of the two is DISTURBED: that may explain it.
+    """
+    if result.disturbed or base.disturbed:
+        return "super-linear"
+    run, one = result.record, base.record
+    mine, alone = max(run.solve.bytes), max(one.solve.bytes)
+    fewer = ranks_in_words(base.ranks)
+    note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on {fewer}; "
     note += _by_cache(mine, alone, run.environment.hosts[0].caches)
-    work = sum(run.solve.flops) / max(sum(base.solve.flops), 1.0)
-    return note + (
-        f"; work is {work:.2f} of that of {ranks_in_words(base.case.placement.ranks)}" if work < 0.95 else ""
-    )
+    work = sum(run.solve.flops) / max(sum(one.solve.flops), 1.0)
+    return note + (f"; work is {work:.2f} of that of {fewer}" if work < 0.95 else "")
 
 
 def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:

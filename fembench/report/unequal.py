@@ -136,7 +136,7 @@ def _notes(result: Result, hosts: Sequence[str], alone: dict[str, Result]) -> li
         if gain < 1:
             notes.append(f"slower than {name} alone")
         if gain > SUPERLINEAR * result.ranks:
-            notes.append(superlinear(result.record, fastest.record))
+            notes.append(superlinear(result, fastest))
     if result.pool.status == "PROVISIONAL":
         notes.append("PROVISIONAL")
     return notes

@@ -30,7 +30,7 @@ from fembench.base.units import count, percent, plural
 from fembench.partition.shares import normalise
 from fembench.records.case import CPU
 from fembench.records.network import class_of, value_at
-from fembench.records.profile import LEVELS, Profile, Speed, together
+from fembench.records.profile import LEVELS, NO_NETWORK, Profile, Speed, together
 from fembench.records.quiet import disturbance
 from fembench.records.record import bytes_on_device, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, Weights
@@ -178,9 +178,7 @@ def wire_of_network(profile: Profile, where: str) -> Wire:
     """The wire of a profile's network. Raises InputError without one or for unknown hosts."""
     network = profile.network
     if network is None:
-        raise InputError(
-            f"{where}: the profile has no network; expected a profile of fembench characterize --network"
-        )
+        raise InputError(f"{where}: the profile has {NO_NETWORK}")
     index = {host.name: i for i, host in enumerate(profile.environment.hosts)}
 
     def seconds(here: str, there: str, n_bytes: int) -> float:

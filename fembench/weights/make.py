@@ -37,7 +37,7 @@ from fembench.records.verdict import short
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
-from fembench.weights.observe import observe, pooled, room_on_devices
+from fembench.weights.observe import check_ranks, observe, pooled, room_on_devices
 
 SETTLED = 1e-3  # change of a share in a round of the rule `comm` that does not matter
 SAME_SIZE = 0.05  # parts that differ by less say nothing of how speed depends on size
@@ -268,7 +268,7 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
 
     Without `ranks`, the slowest host gets one task. Records of a host are pooled.
     """
-    check_same(records, but=("host set", "CPU model"))
+    check_same(records, but=("host set", "CPU model", "ranks"))
     alone: dict[str, list[float]] = {}
     for record in records:
         seen = observe(record)
@@ -289,22 +289,28 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
 
 
 def check_same(records: Sequence[Record], but: Sequence[str] = ()) -> None:
-    """Raises InputError unless the records are comparable runs, none of them INVALID."""
+    """Raises InputError unless the records are comparable runs, none of them INVALID.
+
+    The difference that matters most is named: mesh, then ranks, then others. `but`: may differ.
+    """
     if not records:
         raise InputError("no records; expected at least one")
-    first = records[0]
     for record in records:
         if record.verdict.status == "INVALID":
             raise InputError(f"{record.id} is INVALID: {record.verdict.reason}")
+    first = records[0]
+    others = [r for r in records if r.mesh.hash != first.mesh.hash and r.mesh.name != first.mesh.name]
+    if others:
+        meshes = ", ".join(sorted({r.mesh.name for r in records}))
+        raise InputError(f"records of several meshes ({meshes}): choose one mesh (--mesh, or runs.where)")
+    if "ranks" not in but:
+        check_ranks(records)
+    for record in records:
         mine, theirs = record.case.flat(), first.case.flat()
         for field in (*fields_of("method"), "precond", "iterations"):
             if mine[field] != theirs[field]:
                 raise InputError(f"{record.id} differs from {first.id} in {field}; cannot be pooled")
-        reason = same_kind(first, record, but=but)
-        if reason == "mesh hash" and record.mesh.name != first.mesh.name:
-            meshes = ", ".join(sorted({r.mesh.name for r in records}))
-            raise InputError(f"records of several meshes ({meshes}): choose one mesh (--mesh, or runs.where)")
-        if reason:
+        if reason := same_kind(first, record, but=but):
             raise InputError(f"{record.id} differs from {first.id} in {reason}; cannot be pooled")
 
 

@@ -67,15 +67,23 @@ def room_on_devices(record: Record) -> F64:
     return np.array([device.room for device in devices]) / each if devices else np.full(len(each), np.inf)
 
 
-def pooled(records: Sequence[Record]) -> Observation:
-    """The sets of several records of the same ranks on the same hosts, one after another."""
-    seen = [observe(record) for record in records]
-    for record, one in zip(records, seen):
-        if len(one.hosts) != len(seen[0].hosts):
-            counts = f"{ranks_in_words(len(one.hosts))}, {records[0].id} on {len(seen[0].hosts)}"
+def check_ranks(records: Sequence[Record]) -> None:
+    """Raises InputError for runs on different numbers of ranks."""
+    first = records[0]
+    for record in records:
+        ranks = record.case.placement.ranks
+        if ranks != first.case.placement.ranks:
+            counts = f"{ranks_in_words(ranks)}, {first.id} on {first.case.placement.ranks}"
             raise InputError(
                 f"{record.id} ran on {counts}: choose one number of ranks (--ranks, or runs.where)"
             )
+
+
+def pooled(records: Sequence[Record]) -> Observation:
+    """The sets of several records of the same ranks on the same hosts, one after another."""
+    check_ranks(records)
+    seen = [observe(record) for record in records]
+    for record, one in zip(records, seen):
         if one.hosts != seen[0].hosts:
             other = f"{record.id} ran on other hosts than {records[0].id}"
             raise InputError(f"{other}; only runs on the same hosts can be pooled")

@@ -8,7 +8,7 @@ from fembench.base.units import percent
 from fembench.records.phases import COMPUTING
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.records.weights import REFUSED, Weights, loud_notes, mismatch, stale_hosts
+from fembench.records.weights import UNDECIDED, Weights, loud_notes, mismatch, stale_hosts
 
 CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
 
@@ -16,7 +16,7 @@ CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stal
 def doubts(weights: Weights, synthetic: str) -> list[str]:
     """Why not to use the weights for a run whose ranks are emulated so; "": real ones."""
     notes = loud_notes(weights)
-    found = [note if note.startswith(REFUSED) else f"weights: {note}" for note in notes]
+    found = [note if note.startswith(UNDECIDED) else f"weights: {note}" for note in notes]
     if weights.rule != "given" and weights.synthetic != synthetic:
         found.append(f"the weights are of {_ranks(weights.synthetic)}, but used for {_ranks(synthetic)}")
     return found

@@ -102,7 +102,9 @@ def _ratios(found: Sequence[Compared]) -> "list[Plot]":
 def _side(where: Results) -> SideRuns:
     """The records of a campaign, and its name."""
     if isinstance(where, Runs):
-        return SideRuns(where.source or "these runs", where.records)
+        if not where.records:
+            raise InputError("compare of no runs: expected at least one run")
+        return SideRuns(where.source or "these runs", where.records, record=Path(where.source).is_file())
     path, shipped = Path(where), SHIPPED / where
     if not path.exists() and shipped.is_dir():
         path = shipped
@@ -110,9 +112,10 @@ def _side(where: Results) -> SideRuns:
         names = sorted(p.name for p in SHIPPED.glob("*") if (p / "runs").is_dir())
         known = f"; by name, from {SHIPPED}: {few(names, 6)}" if names else ""
         raise InputError(f"{where}: no such file or folder; expected results{known}")
-    records = [load(path)] if path.is_file() else load_all(path)
+    if path.is_file():
+        return SideRuns(str(where), [load(path)], record=True)
     campaign = path / "campaign.toml"
-    return SideRuns(str(where).rstrip("/"), records, str(campaign) if campaign.is_file() else "")
+    return SideRuns(str(where).rstrip("/"), load_all(path), str(campaign) if campaign.is_file() else "")
 
 
 def _named(sides: list[SideRuns]) -> list[SideRuns]:

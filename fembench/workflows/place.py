@@ -40,7 +40,7 @@ from fembench.model.slots import POLLS, Slot, machine_of
 from fembench.model.workload import Workload, of_record
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.network import class_of
-from fembench.records.profile import Profile, load_profile, provisional
+from fembench.records.profile import NO_NETWORK, Profile, load_profile, provisional
 from fembench.records.record import Record
 from fembench.records.store import load
 from fembench.workflows.command import LAUNCHER_FILES
@@ -100,7 +100,7 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
     network = profile.network
     environment = profile.environment
     if network is None:
-        raise InputError(f"{where} has no network; expected a profile of fembench characterize --network")
+        raise InputError(f"{where} has {NO_NETWORK}")
     rates = rates_of(profile)
     work = as_own(of_record(record))
     placed = environment.rank_host

@@ -1,7 +1,6 @@
 """Run one case under MPI, verify it, and keep its record."""
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,15 @@ from fembench.base.units import plural
 from fembench.bench.campaign import held_against, reference_beside
 from fembench.bench.campaign_file import reasons, run_id, settled
 from fembench.bench.campaign_folder import failure_of
-from fembench.bench.campaign_hosts import campaign_hosts, check_memory
+from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts, check_memory
 from fembench.bench.default_campaign import ITERATIONS
 from fembench.bench.duration import about
 from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
-from fembench.launch.line import MOST_PER_CORE, ranks_per_core
+from fembench.launch.line import check_crowd
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
+from fembench.records.binding import CROWDED
 from fembench.records.case import OTHER_WORK, Case
 from fembench.records.record import Record
 from fembench.records.store import load, save
@@ -37,6 +37,7 @@ from fembench.workflows.cases import (
     with_ranks,
 )
 from fembench.workflows.notebook import Runs
+from fembench.workflows.sweep_plan import cores_of
 from fembench.workflows.tune import Tuned, weights_of
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
@@ -82,12 +83,13 @@ def run(
     with telling(tell):
         warn_of_weights(weights, [asked])
         case = settled(asked)
-        _say_what_comes(asked, case, hostfile)
+        there = campaign_hosts(hostfile)
+        _say_what_comes(asked, case, there)
         folder = Path(results) / "runs"
         stem = run_id(case, 1).rsplit("-r", 1)[0]
         what = f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}"
         with occupied(folder, shared=True), reserved(folder, stem) as id, working(what) as now:
-            now.tell(about(case, folder, _cores(case, hostfile)))
+            now.tell(about(case, folder, cores_of(there)))
             with nothing_kept():
                 outcome = launch(
                     case,
@@ -132,19 +134,16 @@ def _on_other_ranks(case: Case, folder: Path) -> list[Record]:
     return found
 
 
-def _say_what_comes(asked: Case, case: Case, hostfile: str) -> None:
-    """Tell the chosen preconditioner, and many ranks per core. Raises InputError."""
+def _say_what_comes(asked: Case, case: Case, there: CampaignHosts) -> None:
+    """Tell the chosen preconditioner, and ranks that will share cores. Raises InputError."""
     for line in reasons([case] if case != asked else []):
         progress(f"run: {line}")
-    ranks = case.placement.ranks
-    each = ranks_per_core(ranks, hostfile)
-    if MANY_PER_CORE < each <= MOST_PER_CORE:
-        turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
-        progress(f"{plural(ranks, 'rank')} on this machine: {turns}; starting them may take minutes")
-    check_memory(case, campaign_hosts(hostfile))
-
-
-def _cores(case: Case, hostfile: str) -> int:
-    """Cores that the ranks of a case share; 0: a core per rank."""
-    each = ranks_per_core(case.placement.ranks, hostfile)
-    return math.ceil(case.placement.ranks / each) if each > 1 else 0
+    ranks, threads = case.placement.ranks, case.placement.threads
+    check_crowd(ranks, there.job)
+    cores = cores_of(there)
+    notes = [CROWDED] if 0 < cores * case.synthetic.dilate < ranks * threads else []
+    notes += ["starting them may take minutes"] if 0 < MANY_PER_CORE * cores < ranks else []
+    if notes:
+        who = plural(ranks, "rank") + f" of {threads} threads" * (threads > 1)
+        progress(f"run: {who} on {plural(cores, 'core')} of this machine: {'; '.join(notes)}")
+    check_memory(case, there)

@@ -181,7 +181,8 @@ def text_of(found: Simulated, *, against: Path | str | None = None) -> str:
 
 def graph_in(path: Path | str) -> ExecutionGraph:
     """The graph in a file, or that of the record in a file. Raises InputError."""
-    return load_graph(path) if "programs" in read_json(path, dict) else graph_of_record(load(path))
+    tree = read_json(path, dict, "a graph of fembench trace, or a record")
+    return load_graph(path) if "programs" in tree else graph_of_record(load(path))
 
 
 def summary(graph: ExecutionGraph) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from fembench.records.quiet import disturbance, foreign_work
 from fembench.records.record import Record, part_held
 from fembench.records.store import save
 from fembench.records.validity import SETS, WARMUPS
-from fembench.records.weights import REFUSED, Weights, as_text, save_weights, shares_of
+from fembench.records.weights import UNDECIDED, Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
 from fembench.weights.advice import BOTH, LEAST_GAIN
 from fembench.weights.make import by_time, equal_finish
@@ -165,9 +165,9 @@ class Tuned:
 
     @property
     def where(self) -> str:
-        """The file of the weights; whether it is not to be used, and why."""
+        """The file of the weights; why there is no verdict on them, if so."""
         disturbed = self.proof.advice.kind == "disturbed"
-        return f"{self.output}" + (f" (do not use: {WHY_NOT})" if disturbed else "")
+        return f"{self.output}" + (f" (no verdict: {WHY_NOT})" if disturbed else "")
 
     def as_tree(self) -> dict[str, Any]:
         """The same for JSON."""
@@ -376,8 +376,8 @@ def proven(weights: Weights, proof: Proof) -> Weights:
     If foreign work disturbed every pair, each run by these weights is warned of it.
     """
     if proof.advice.kind == "disturbed":
-        others = [note for note in weights.notes if not note.startswith((REFUSED, "DISTURBED"))]
-        return replace(weights, notes=(f"{REFUSED}: {WHY_NOT}", proof.disturbed, *others))
+        others = [note for note in weights.notes if not note.startswith((UNDECIDED, "DISTURBED"))]
+        return replace(weights, notes=(f"{UNDECIDED}: {WHY_NOT}", proof.disturbed, *others))
     if proof.advice.kind not in USED:
         return weights
     notes = [

@@ -42,7 +42,7 @@ def derived(asked: WeightsAsked) -> Weights:
         makes = f"`fembench characterize -o {paths[0]}` makes"
         raise InputError(f"{paths[0]}: no such file; expected a record, or the profile that {makes}")
     if len(paths) == 1 and paths[0].is_file():
-        tree = read_json(paths[0], dict)
+        tree = read_json(paths[0], dict, "a record, a machine profile or weights")
         if "rule" in tree:
             _check_unasked(asked, ("rule", "machine", "ranks", "mesh"), f"the weights in {paths[0]}")
             return load_weights(paths[0])

@@ -88,7 +88,7 @@ def test_a_quick_run_says_that_it_is_a_look(tmp_path, output, monkeypatch):
     made = planted([1.0, 1.0], sets=3, id="look")
     monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **_: JobEnd(made, "", "", 0, ""))
     first = output("run", "m1", "--ranks", "2", "--quick", "--results", str(tmp_path)).splitlines()[0]
-    assert first.startswith("A quick look, PROVISIONAL: without --quick")
+    assert first.startswith("A quick look, PROVISIONAL: 1 warm-up instead of 2 and 3 sets instead of 10; ")
 
 
 def test_what_is_said_of_a_case_makes_the_same_case():

@@ -108,6 +108,23 @@ def test_several_files_in_place_of_one_as_a_pattern_names_them_are_counted(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("run m1 --weights notes.md", "weights of fembench tune"),
+        ("check notes.md", "a record of fembench run"),
+        ("weights notes.md", "a record, a machine profile or weights"),
+    ],
+)
+def test_a_file_that_is_not_json_is_answered_with_what_was_expected(
+    tmp_path, monkeypatch, refusal, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.md").write_text("# Notes\n")
+    wrong_file = "notes.md: not valid JSON: invalid character (byte 0)"
+    assert refusal(*words.split()) == f"fembench: {wrong_file}; expected {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ("run m1 --ranks 2 --hosts n9", "fembench: --hosts n9: no host n9 in the job"),
         ("run m1 --shares 2:1 --weights w.json", "--weights w.json and --shares 2:1: expected one of them"),
         ("run m1 --exchange blocking", "exchange 'blocking' overlaps nothing: expected --no-overlap\n"),

@@ -17,6 +17,34 @@ def test_what_a_launcher_prints_is_shown_only_after_a_crash(tmp_path, monkeypatc
     assert capsys.readouterr().err == f"{said}fembench: the reason\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        ("--ranks 2", ""),
+        ("--ranks 3", "3 ranks"),
+        ("--ranks 1 --threads 4", "1 rank of 4 threads"),
+        ("--ranks 4 --emulate 1,1,1,0.5 --dilate 2", ""),
+    ],
+)
+def test_ranks_that_will_share_cores_are_told_so_before_they_start(tmp_path, monkeypatch, capsys, words, who):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fembench.launch.allocation.usable_cores", lambda: 2)
+    outcome = JobEnd(None, "killed", "the reason", 1, "")
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda *_, **__: outcome)
+    assert main(["run", "m1", *words.split()]) == 1
+    note = f"run: {who} on 2 cores of this machine: OVERSUBSCRIBED: functional only\n"
+    assert capsys.readouterr().err == f"{note * bool(who)}fembench: the reason\n"
+
+
+def test_more_ranks_than_this_machine_starts_are_refused_before_a_folder_is_made(
+    tmp_path, monkeypatch, refusal
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fembench.launch.line.usable_cores", lambda: 2)
+    assert "129 ranks on the 2 cores of this machine: expected" in refusal("run", "m1", "--ranks", "129")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("verb", ["run", "tune"])
 def test_a_job_that_no_launcher_can_start_leaves_no_folder(tmp_path, monkeypatch, refusal, verb):
     monkeypatch.chdir(tmp_path)

@@ -382,6 +382,22 @@ def test_if_nothing_can_be_judged_the_status_is_two_and_the_files_say_so(folders
     assert "no case can be judged" in found.failed[0]
 
 
+def test_in_place_of_a_record_a_folder_is_asked_for_as_nobody_can_repeat_one_run(folders, output):
+    (path,) = (folders / "once" / "runs").glob("*.json")
+    said = output("compare", "once", "old").splitlines()[0]
+    assert said.endswith(" Make 3 runs of once, better 5.")
+    alone = f" {path.name} is a single run: compare a folder of 3 runs instead, better 5."
+    assert output("compare", str(path), "old").splitlines()[0].endswith(f"3 runs.{alone}")
+    record = fembench.load(path)
+    assert fembench.compare("old", record).conclusions()[0].endswith(f"3 runs.{alone}")
+
+
+def test_a_selection_without_runs_is_refused(folders):
+    runs_of = fembench.load("old")
+    with pytest.raises(InputError, match="compare of no runs: expected at least one run"):
+        fembench.compare(runs_of, runs_of.where(lambda record: False))
+
+
 def test_what_cannot_be_read_is_one_line_and_status_two(folders, refusal):
     assert "expected a percentage such as 5%" in refusal("compare", "old", "slow", "--fail-above", "0.05")
     assert "unknown ending; expected one of .md, .json, .xml, .html" in refusal(

@@ -139,6 +139,10 @@ def test_a_disturbance_comes_first_with_its_cause_and_a_command_and_nothing_is_c
     assert one[1].startswith("2 ranks solve m3 at ")  # the run on one rank does not count
     assert one[-2] == "Nothing follows on the number of ranks to use: runs on one rank were DISTURBED."
     assert one[-1] == "DISTURBED cases are left out of these sentences, but not of the tables."
+    many = [run_on(1, t) for t in (1.9, 1.91)]
+    some = said(on_hosts_with(many[0], **facts), replace(many[1], id="quiet"), run_on(2, 1.0))
+    words = "Nothing follows on the number of ranks to use: 1 of 2 runs on one rank was DISTURBED."
+    assert some[-2] == words
 
 
 def test_beside_real_hosts_the_sentences_count_no_emulated_runs():
@@ -217,9 +221,13 @@ def test_ranks_that_compute_longer_in_all_than_one_are_said_to_if_nothing_else_l
     assert not any("computation scaling" in text for text in said(one, run_on(2, 0.5, roof=0.4)))
 
 
-def test_a_quick_look_is_called_one():
-    look = said(run_on(2, 1.0, sets=3, status="PROVISIONAL"))
-    assert look[0].startswith("A quick look, PROVISIONAL: without --quick and --sets, it takes 2 warm-ups")
+def test_a_quick_look_is_called_one_and_says_what_is_too_few():
+    look = said(run_on(2, 1.0, sets=3, status="PROVISIONAL", warmups=2))
+    assert look[0] == "A quick look, PROVISIONAL: 3 sets instead of 10; by default, a run takes enough."
+    enough = said(run_on(2, 1.0, sets=20, status="PROVISIONAL", warmups=1))
+    assert enough[0].startswith("A quick look, PROVISIONAL: 1 warm-up instead of 2; by default")
+    both = said(run_on(2, 1.0, sets=3, status="PROVISIONAL", warmups=1))
+    assert both[0].startswith("A quick look, PROVISIONAL: 1 warm-up instead of 2 and 3 sets instead of 10; ")
     loud = on_hosts_with(run_on(2, 1.0, sets=3, status="PROVISIONAL"), others_percent=75.0)
     assert [text.partition(":")[0] for text in said(loud)] == ["DISTURBED", "A quick look, PROVISIONAL"]
     many = run_on(2, 1.0, status="PROVISIONAL", warmups=2)
@@ -280,6 +288,9 @@ def test_no_advice_follows_from_ranks_that_share_cores_and_the_reason_is_given()
     why = "more ranks than cores share this host, so their times are no basis for advice; use up to 2 ranks."
     assert text.endswith(f"OVERSUBSCRIBED in 1 of 3 cases: {why}")
     assert said(crowd) == [f"OVERSUBSCRIBED: {why}"]
+    loud = said(on_hosts_with(crowd, others_percent=75.0))
+    assert [text.partition(":")[0] for text in loud] == ["DISTURBED", "OVERSUBSCRIBED"]
+    assert loud[1] == f"OVERSUBSCRIBED: {why}"  # idle hosts alone would not help
 
 
 def test_the_terminal_shows_the_tables_that_support_the_conclusions_and_all_on_request():

@@ -5,6 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import on_hosts_with
 from planted_records import set_of
 from report_sample import HOST, environment, make_record
 
@@ -183,7 +184,14 @@ def test_a_cache_explains_what_is_super_linear_only_if_it_holds_a_part_and_not_t
     many, one = make_record(ranks=2), make_record()
     many = replace(many, solve=replace(many.solve, bytes=(mine * 1024.0,) * 2))
     one = replace(one, solve=replace(one.solve, bytes=(alone * 1024.0,)))
+    one, many = results([one, many])
     assert words in superlinear(many, one)
+
+
+def test_no_cache_is_to_explain_a_super_linear_speedup_of_disturbed_runs():
+    one, many = with_sets(make_record(), [[8.0]]), with_sets(make_record(ranks=2), [[2.0, 2.0]])
+    found = results([on_hosts_with(one, others_percent=75.0), many])
+    assert speedup(found[-1], found).notes == ("super-linear", "DISTURBED")
 
 
 def test_super_linear_speedup_says_where_splitting_saved_work():

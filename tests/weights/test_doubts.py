@@ -13,7 +13,7 @@ from fembench.weights.stale import doubts
 
 DISTURBED = "DISTURBED: others used up to 57 % of the CPU time on n1"
 EMULATED = "SYNTHETIC ranks (emulated speeds 1,0.5)"
-REFUSED = "tune says not to use these weights: every pair of runs was DISTURBED"
+UNDECIDED = "tune reached no verdict on these weights: every pair of runs was DISTURBED"
 OTHERS = "SYNTHETIC ranks (emulated speeds 0.5,1)"
 
 
@@ -56,7 +56,7 @@ def warned(tmp_path, monkeypatch, capsys):
         (weights("emulated speeds 1,0.5"), "--emulate 1,0.5", []),
         (weights(), "--emulate 0.5,1", [f"the weights are of real ranks, but used for {OTHERS}"]),
         (weights(notes=(DISTURBED, "speeds at 9 cells")), "", [f"weights: {DISTURBED}"]),
-        (weights(notes=(REFUSED, DISTURBED)), "", [REFUSED, f"weights: {DISTURBED}"]),
+        (weights(notes=(UNDECIDED, DISTURBED)), "", [UNDECIDED, f"weights: {DISTURBED}"]),
     ],
 )
 def test_a_run_says_why_its_weights_should_not_be_used(warned, used, options, said):

@@ -284,3 +284,13 @@ def test_weights_keep_what_each_rank_computed_on_and_fit_no_other_list_of_device
         del rank["device"]  # as older files have it
     file.write_text(json.dumps(tree))
     assert weighted(cores, file).placement.shares == as_text(weights)
+
+
+def test_of_several_differences_that_of_the_mesh_is_named_first_then_that_of_the_ranks():
+    both, alone = planted([1.0, 1.0]), planted([1.0], id="alone")
+    alone = replace(alone, case=alone.case.with_(iterations=7))
+    with pytest.raises(InputError, match=r"^alone ran on one rank, planted on 2: choose one number of ranks"):
+        by_time([both, alone])
+    other = replace(alone, mesh=replace(alone.mesh, name="s", hash="other"))
+    with pytest.raises(InputError, match=r"^records of several meshes \(m1, s\): choose one mesh"):
+        by_time([both, alone, other])

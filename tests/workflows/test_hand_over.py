@@ -16,7 +16,7 @@ from fembench.mesh.box import box
 from fembench.partition.maps import MAPS, write_map
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
-from fembench.records.weights import REFUSED, RankShare, Weights, save_weights
+from fembench.records.weights import UNDECIDED, RankShare, Weights, save_weights
 from fembench.workflows.command import EXPORTS
 
 
@@ -94,7 +94,7 @@ def test_nodes_of_several_parts_are_counted_once():
 
 
 def test_weights_that_may_be_far_off_or_are_emulated_are_handed_over_with_a_warning(tmp_path, capsys):
-    notes = (f"{REFUSED}: every pair", "DISTURBED: others used up to 57 %")
+    notes = (f"{UNDECIDED}: every pair", "DISTURBED: others used up to 57 %")
     save_weights(weights(notes=notes), tmp_path / "w.json")
     words = ["partition", "m1", "--weights", str(tmp_path / "w.json")]
     assert main([*words, "--to", "metis", "-o", str(tmp_path)]) == 0

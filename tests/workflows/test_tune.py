@@ -17,7 +17,7 @@ from fembench.records.case import Case
 from fembench.records.quiet import disturbance
 from fembench.records.validity import SETS, WARMUPS
 from fembench.records.verdict import Rule, Verdict
-from fembench.records.weights import REFUSED, loud_notes, shares_of
+from fembench.records.weights import UNDECIDED, loud_notes, shares_of
 from fembench.stats.compare import median_ratio
 from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, advise, choose_kind
 from fembench.weights.host_speed import host_speeds
@@ -328,20 +328,20 @@ def test_a_tuning_says_after_its_first_run_and_after_each_pair_that_it_is_distur
 
 
 @pytest.mark.parametrize(("loud", "doubted"), [("all", True), ([], False)])
-def test_weights_that_nothing_follows_from_are_marked_as_not_to_be_used(tmp_path, loud, doubted):
+def test_weights_that_nothing_follows_from_are_marked_as_such(tmp_path, loud, doubted):
     """In the line of their file, and in the file, also if the runs that they are from were quiet."""
     trail = loud_in(loud)
     proof = prove(trail)
     quiet = loud_in([]).weights
     weights = proven(quiet, proof)
     assert [note for note in loud_notes(weights) if note == proof.disturbed] == [proof.disturbed] * doubted
-    assert (weights.notes[:1] == (f"{REFUSED}: every pair of runs was DISTURBED",)) == doubted
+    assert (weights.notes[:1] == (f"{UNDECIDED}: every pair of runs was DISTURBED",)) == doubted
     assert proven(weights, proof).notes == weights.notes
     found = Tuned(weights, proof, tmp_path / "w.json", tmp_path)
     assert found.where == f"{tmp_path / 'w.json'}" + WARNED * doubted
 
 
-WARNED = " (do not use: every pair of runs was DISTURBED)"
+WARNED = " (no verdict: every pair of runs was DISTURBED)"
 
 
 def test_turns_beside_foreign_work_are_left_out_of_the_comparison():

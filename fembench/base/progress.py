@@ -1,8 +1,8 @@
 """Progress: told to a caller, or shown on stderr: lines that stay, one for waiting.
 
-with working("tune: equal shares") as now:      # shown after two seconds, with its time
+with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file
-    now.tell("set 3 of about 12")               # shown after the time, until the next
+    now.tell("set 3 of about 12")               # shown after the time, until something else is told
     now.text = "tune: weighted shares"
 """
 

@@ -81,7 +81,7 @@ def solve_facts(
     last = measured.sets[-1]
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)
-    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # also those before the loop
+    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # also those outside of iterations
     products = products or 1.0  # PETSc's log does not always report it
     told = max(updates, 0)  # as above
     comm.Barrier()

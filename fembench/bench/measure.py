@@ -203,7 +203,7 @@ def measure(
         tracer.recording = False
         ended = tracer.now()  # first, because what follows does not belong to the set
         joules = energy.lap()
-        if len(sets) == warmups - 1:  # as many spans, and more where blocks move
+        if len(sets) == warmups - 1:  # a rehearsal: as many spans, and some more where blocks move
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
         sets.append(_harvest(tracer, ended - begin, result, joules, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):

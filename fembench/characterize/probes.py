@@ -50,7 +50,7 @@ L2, L3 = 1 << 20, 16 << 20  # bytes, if the system does not report them
 PART = 0.3  # of a cache that the symmetric matrix fills: csr needs 2.7 times its bytes
 COPIES = 10.0  # bytes of all data of one size, over those of the symmetric matrix
 LEAST, MOST = 1 << 18, 1 << 27  # bytes of the symmetric matrix
-STEPS = tuple(2 ** (k / 2) for k in range(-2, 3))  # its bytes over a part of L3
+STEPS = tuple(2 ** (k / 2) for k in range(-2, 3))  # its bytes over a part of L3, where that becomes too small
 
 
 @dataclass(frozen=True)

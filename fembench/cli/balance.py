@@ -16,7 +16,7 @@ A scenario file:
   blocks = 16
   iterations = 600
   noise = 0.01                 # relative error of the observed time of a block
-  [[events]]                   # rank and speed, or blocks and weight; over = N: linearly
+  [[events]]                   # rank and speed, or blocks and weight; over = N: linearly over N iterations
   at = 150
   rank = 1
   speed = 0.333

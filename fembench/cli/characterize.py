@@ -27,7 +27,7 @@ Examples:
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick      # SYNTHETIC speeds, to try it out
   fembench lab run fembench characterize --network -o machine.json     # in a lab, on all its ranks
-  fembench characterize --operations --idle --times 24 --every 3600 -o park.txt   # hourly
+  fembench characterize --operations --idle --times 24 --every 3600 -o park.txt   # hourly, if hosts are idle
 
 Next: fembench weights machine.json --rule rate -o weights.json
 """

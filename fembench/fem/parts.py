@@ -49,7 +49,7 @@ class BodyParts(Struct, frozen=True):
 
     part: I64  # (n_members,)
     node: I64  # (n_members,)
-    modes: F64  # (n_members, 3, 6) rigid motions about its centre, rotations over its radius
+    modes: F64  # (n_members, 3, 6) rigid motions about the part's centre, rotations divided by its radius
     fixed: Mask  # (n_members, 3) prescribed dofs
     centre: F64  # (n_parts, 3) m
     n_nodes: I64  # (n_parts,)

@@ -7,7 +7,7 @@
     [materials.core]                          # of the cells that the mesh tags "core"
     E = 1e9
     [[constraints]]
-    on = {plane = "x=0"}                      # {tag = "left"}, {point = [0, 0, "max"]}, {boundary = true}
+    on = {plane = "x=0"}                      # or {tag = "left"}, {point = [0, 0, "max"]}, {boundary = true}
     u = [0.0, 0.0, "free"]                    # or field = {gradient = [[…], […], […]]}; default: clamped
     [[forces]]
     on = {point = ["max", "max", "max"]}

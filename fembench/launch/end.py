@@ -92,7 +92,7 @@ _OPTIONS = (  # {0} is the option as the launcher names it; tried only if no ran
     r"unrecognized (?:modifier|qualifier): (?:Request|Qualifier): (\S+)",
     r"unrecognized directive \"(\S+?)\"",  # hydra
     r"unrecog\w+ .{0,120}?Param name: (\S+)",
-    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # PRRTE, hydra
+    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # where PRRTE and hydra name the program
     r"execvp error on file ([^/\s]\S*)",
 )
 _NOISE = re.compile(

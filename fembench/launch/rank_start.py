@@ -17,7 +17,7 @@ from pathlib import Path
 from fembench.base.errors import FembenchError, shown
 from fembench.launch.witness import RankLine, witness_in
 
-RANK = (  # variables of launchers; one may leave the last ones in the environment of another job
+RANK = (  # variables of launchers; in the environment of another job, a launcher may leave one of the last
     "OMPI_COMM_WORLD_RANK",
     "PMI_RANK",
     "PMIX_RANK",
@@ -40,7 +40,7 @@ def main(module: str, folder: str) -> int:
     try:
         program = importlib.import_module(module).PROGRAM  # imports MPI, as does the next line
         from fembench.launch.serve import serve
-    except (ImportError, RuntimeError, FembenchError) as error:  # the second: no MPI
+    except (ImportError, RuntimeError, FembenchError) as error:  # RuntimeError: mpi4py without an MPI
         traceback.print_exc()
         rank, host = rank_given() or 0, platform.node()
         print(f"fembench: rank {rank} on {host} raised InputError: {_in_one_line(error)}", file=sys.stderr)

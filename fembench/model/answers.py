@@ -22,7 +22,7 @@ from fembench.model.predictor import Predictor, bound_of, prediction_of
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.prediction import Prediction
-from fembench.records.quiet import disturbance
+from fembench.records.quiet import foreign_work
 from fembench.records.record import Record
 
 
@@ -130,7 +130,7 @@ def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, itera
             found,
             iterations,
             study.profile.environment.synthetic,
-            [bool(disturbance([one])) for one in study.environments],
+            [bool(foreign_work([one])) for one in study.environments],
             doubtful=bool(said[0].predicted.provisional),
         ),
         tree=[msgspec.to_builtins(each) for each in said],

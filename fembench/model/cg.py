@@ -37,7 +37,7 @@ class Price:
     precond_product: float = 0.0  # of one product of the preconditioner
     precond_products: int = 0
     products: float = 1.0  # number of products per iteration
-    grids: tuple[tuple[float, float], ...] = ()  # by grid: passes, one product of M
+    grids: tuple[tuple[float, float], ...] = ()  # on each grid of all ranks: passes, one product of M
     small: float = 0.0  # per iteration, grids on rank 0
 
     @property

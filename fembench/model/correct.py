@@ -63,7 +63,7 @@ class Lesson(NamedTuple):
     product: F64
     updates: F64
     precond: F64
-    loop: F64  # seconds, and units of all ranks of a host: they share its caches
+    loop: F64  # seconds in place of a ratio, and units of all ranks of a host: they share its caches
     pack: tuple[float, float]
     reduce: F64  # all-reduces, with units 1; (0, 3) if there are none
 

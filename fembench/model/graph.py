@@ -70,7 +70,7 @@ class Loop(_Event, tag="loop", frozen=True):
     body: tuple["Event", ...]
 
 
-Event: TypeAlias = Union[Compute, Send, Receive, Wait, Collective, Loop]  # noqa: UP007
+Event: TypeAlias = Union[Compute, Send, Receive, Wait, Collective, Loop]  # noqa: UP007 (msgspec resolves it)
 Program: TypeAlias = tuple[Event, ...]
 
 

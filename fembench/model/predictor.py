@@ -59,7 +59,7 @@ class Predictor:
     correction: Correction | None = None
     learned: tuple[str, ...] = ()  # ids of the runs
     environments: tuple[Environment, ...] = ()  # theirs
-    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations of a converged run
     state: tuple[StateReading, ...] = ()  # of the hosts, in order of time
 
     @property

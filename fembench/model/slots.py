@@ -111,7 +111,7 @@ def machine_of(
     if link is None and network is not None:
         lookup = _measured(network, model)
     elif link is None and len(slots) > 1:
-        raise InputError(f"the profile has {NO_NETWORK}, or give link = SECONDS,BYTES/S (latency, bandwidth)")
+        raise InputError(f"the profile has {NO_NETWORK}, or link = SECONDS,BYTES/S (latency, bandwidth)")
     else:
         lookup = _given(link or NO_MESSAGES, network, model)
     machine = Machine(

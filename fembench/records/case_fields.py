@@ -318,7 +318,7 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 20.0
     clock: Annotated[str, Option("auto, tsc or perf_counter_ns", metavar="CLOCK")] = "auto"
     trace_iterations: Annotated[
-        int, Option("iterations of which every event is recorded", most=1_000_000)  # in memory
+        int, Option("iterations of which every event is recorded", most=1_000_000)  # kept in memory
     ] = 3
 
 

@@ -42,7 +42,7 @@ class Predicted(Frozen, frozen=True):
     synthetic: str = ""
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
-    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and learned runs
+    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the learned runs, by time
     provisional: str = ""  # why it may be wrong: other work disturbed the profile, or learned runs
 
 

@@ -30,8 +30,8 @@ from fembench.stats.summary import median_interval
 
 PROFILE_SCHEMA = 7
 NO_NETWORK = (
-    "no network: characterize ran without --network, or was interrupted; "
-    "`fembench characterize --add-to FILE` adds it"
+    "no network: not asked for, or interrupted (`fembench characterize --add-to FILE` adds it); "
+    "expected a profile of `fembench characterize --network`"
 )
 Level = Literal["L2", "L3", "L3 and memory", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
@@ -44,7 +44,7 @@ class Speed(Frozen, frozen=True):
     rank: int
     phase: str  # assembly, product, updates, triad, read; with devices also pack, unpack
     storage: str  # of a product; else ""
-    level: Level  # that holds the symmetric matrix, or the arrays of triad and read
+    level: Level  # memory levels that hold the rank's symmetric matrix, or the arrays of triad and read
     corunning: int  # ranks of the host in the same kernel at the same time, this one included
     unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
     units: int  # per call
@@ -78,7 +78,7 @@ class Profile(Frozen, frozen=True):
     speeds: tuple[Speed, ...]
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
-    state: tuple[StateReading, ...] = ()  # of each host in every round; (): not recorded
+    state: tuple[StateReading, ...] = ()  # core and memory of each host in every round; (): not recorded
     device: str = "cpu"  # what the ranks compute on, as in Case
 
     def __repr__(self) -> str:

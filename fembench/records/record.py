@@ -58,7 +58,7 @@ class HostFacts(Frozen, frozen=True):
     load_average: float = 0.0  # 1 minute, before the run
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
-    others_percent: float = -1.0  # of its ranks' CPU time in timed sets; -1: not measured
+    others_percent: float = -1.0  # of its ranks' CPU time in the timed sets, used by others; -1: not measured
     # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not
     # report it
     others_resolution: float = 0.0
@@ -270,7 +270,7 @@ class SolveFacts(Frozen, frozen=True):
     triads: tuple[tuple[float, ...], ...] = ()
     # core and memory of each host, mean of before and after the sets; (): not recorded
     state: tuple[StateReading, ...] = ()
-    levels: tuple[LevelTimes, ...] = ()  # the mesh first; (): another method, or not recorded
+    levels: tuple[LevelTimes, ...] = ()  # of multigrid, the mesh first; (): another method, or not recorded
     # [rank][thread] seconds of computing in the sets; (): one thread per rank
     thread_seconds: tuple[tuple[float, ...], ...] = ()
 
@@ -312,7 +312,7 @@ class Event(Frozen, frozen=True, array_like=True):
     iteration: int  # -1 outside CG
     begin: float  # seconds since the run's common start, on the clock of rank 0's host (Record.offsets)
     end: float
-    partners: tuple[int, ...] = ()  # of messages; () with bytes: all ranks
+    partners: tuple[int, ...] = ()  # ranks that messages went to or came from; () with bytes: all ranks
     # to or from each partner, or of the all-reduce; (): no message, or not recorded
     bytes: tuple[int, ...] = ()
 
@@ -351,8 +351,8 @@ class Record(Frozen, frozen=True):
     events: tuple[Event, ...]
     verdict: Verdict
     balance: BalanceFacts | None = None  # None: run without a balancing policy
-    dropped: tuple[int, ...] = ()  # [rank] spans without room; (): not recorded
-    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): aligned by one barrier
+    dropped: tuple[int, ...] = ()  # [rank] spans for which the trace had no room; (): not recorded
+    offsets: tuple[ClockOffset, ...] = ()  # one per host; (): not recorded, hosts aligned by one barrier
 
     def __post_init__(self) -> None:
         check_id(self.id)

@@ -23,7 +23,7 @@ from fembench.records.phases import (
     PRODUCT_PARTS,
     SPMV_INTERFACE,
 )
-from fembench.records.quiet import foreign, quiet
+from fembench.records.quiet import foreign_work, quiet
 from fembench.records.record import Environment, Record
 from fembench.records.times import times_of
 from fembench.records.traced import alignment, trace_rules
@@ -208,7 +208,7 @@ def _precise(times: Sequence[float], environment: Environment) -> Rule:
 
 def _disturbed(environment: Environment) -> str:
     """What to do about noise if foreign work took CPU time; "" otherwise."""
-    return DISTURBED if any(map(foreign, environment.hosts)) else ""
+    return DISTURBED if foreign_work([environment]) else ""
 
 
 def _enough(times: Sequence[float], percent: float, command: str) -> str:

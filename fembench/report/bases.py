@@ -30,7 +30,7 @@ BALANCING = {n for n, field in FIELDS.items() if field.group == "balancing"} - {
 RANKS = Varying(PLACEMENT, frozenset(("host set",)), within=True)  # speedup
 DEVICES = Varying(PLACEMENT | {"device"}, frozenset(("host set", "mesh hash")), within=True)  # other devices
 SIZE = Varying(PLACEMENT | {"mesh"}, MESH)  # weak scaling
-HOSTS = Varying(PLACEMENT | {"emulate", *fields_of("effort")}, SPEED)  # and each of them alone
+HOSTS = Varying(PLACEMENT | {"emulate", *fields_of("effort")}, SPEED)  # unequal hosts, and each of them alone
 MOVES = Varying(frozenset(BALANCING))  # rebalancing
 
 

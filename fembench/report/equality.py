@@ -34,7 +34,7 @@ class Equality:
     needed: int = 0  # runs for an interval
     fastest: str = ""
     slowest: str = ""
-    ratio: float = nan  # triad, or speed of hosts: fastest over slowest, median over runs
+    ratio: float = nan  # triad of the fastest over that of the slowest, median over runs; of hosts, the speed
     low: float = nan  # its interval, 95 % for all pairs together; nan: too few runs
     high: float = nan
     stated: str = ""  # of hosts: where their speed is from, or why it is not known

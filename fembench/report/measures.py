@@ -50,7 +50,7 @@ class Time:
     high: float
     n: int  # samples of all runs
     medians: tuple[float, ...]  # of each run
-    within: tuple[tuple[float, float], ...]  # the same of each run, over its sets
+    within: tuple[tuple[float, float], ...]  # 95 % interval of each run, over its sets; nan as above
     apart: bool  # whether runs differ by more than their sets scatter
     minimum: float  # over ranks
     mean: float  # over ranks

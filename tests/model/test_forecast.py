@@ -311,7 +311,7 @@ def test_more_ranks_than_slots_are_refused_with_all_that_they_need(tmp_path, ref
 def test_a_profile_without_a_network_needs_a_link():
     profile = planted_machine([1.0, 1.0], ("a", "b"))
     bare = msgspec.structs.replace(profile, network=None)
-    with pytest.raises(InputError, match="without --network, .* or give link = "):
+    with pytest.raises(InputError, match="of `fembench characterize --network`, or link = "):
         study_of(bare).predict(Case.of(mesh="m1", ranks=2))
     link = parse_link("50e-6,125e6,1e-6", overhead=True)
     one = Case.of(mesh="m1", ranks=1)  # which sends nothing

@@ -37,5 +37,7 @@ def test_a_profile_without_that_network_is_refused():
     alone = planted_machine([1, 1])
     with pytest.raises(InputError, match=r"m\.json: no host b; expected one of node8"):
         wire_of_network(alone, "m.json")("node8", "b", 1)
-    with pytest.raises(InputError, match=r"m\.json: the profile has no network: characterize ran "):
+    with pytest.raises(
+        InputError, match=r"m\.json: the profile has no network: not asked for, or interrupted "
+    ):
         wire_of_network(planted_profile([1, 1]), "m.json")
